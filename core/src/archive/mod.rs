@@ -1,0 +1,1 @@
+//! Strict readers of parameter archives over bytes.
