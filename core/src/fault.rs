@@ -60,15 +60,38 @@ impl Kind {
     pub const ALL: [Kind; 22] = {
         use Kind::*;
         [
-            InvalidArgument, InvalidHandle, OutOfRange, InvalidEnumeration, NotFound, AlreadyExists, PermissionDenied,
-            ResourceExhausted, FailedPrecondition, Cancelled, DeadlineExceeded, Unsupported, Unavailable, InvalidImage,
-            SymbolKind, DeviceLost, BackendFailure, DataLoss, Io, Internal, InvalidDevice, Panicked,
+            InvalidArgument,
+            InvalidHandle,
+            OutOfRange,
+            InvalidEnumeration,
+            NotFound,
+            AlreadyExists,
+            PermissionDenied,
+            ResourceExhausted,
+            FailedPrecondition,
+            Cancelled,
+            DeadlineExceeded,
+            Unsupported,
+            Unavailable,
+            InvalidImage,
+            SymbolKind,
+            DeviceLost,
+            BackendFailure,
+            DataLoss,
+            Io,
+            Internal,
+            InvalidDevice,
+            Panicked,
         ]
     };
 
     /// The kind with this number; an unknown one (a newer backend's) reads as `BackendFailure`.
     pub const fn from_number(number: u8) -> Kind {
-        if number == 0 || number as usize > Self::ALL.len() { Kind::BackendFailure } else { Self::ALL[number as usize - 1] }
+        if number == 0 || number as usize > Self::ALL.len() {
+            Kind::BackendFailure
+        } else {
+            Self::ALL[number as usize - 1]
+        }
     }
 
     /// IREE's status number (1 CANCELLED .. 18 INCOMPATIBLE).
@@ -76,7 +99,11 @@ impl Kind {
         match self {
             Kind::Cancelled => 1,
             Kind::Io => 2,
-            Kind::InvalidArgument | Kind::InvalidHandle | Kind::InvalidEnumeration | Kind::SymbolKind | Kind::InvalidDevice => 3,
+            Kind::InvalidArgument
+            | Kind::InvalidHandle
+            | Kind::InvalidEnumeration
+            | Kind::SymbolKind
+            | Kind::InvalidDevice => 3,
             Kind::DeadlineExceeded => 4,
             Kind::NotFound => 5,
             Kind::AlreadyExists => 6,
@@ -102,7 +129,11 @@ impl Kind {
             Kind::NotFound => 6,
             Kind::ResourceExhausted => 7,
             Kind::FailedPrecondition => 11,
-            Kind::Cancelled | Kind::DeadlineExceeded | Kind::Unavailable | Kind::DeviceLost | Kind::BackendFailure
+            Kind::Cancelled
+            | Kind::DeadlineExceeded
+            | Kind::Unavailable
+            | Kind::DeviceLost
+            | Kind::BackendFailure
             | Kind::Panicked => 17,
             Kind::Unsupported => 13,
             Kind::InvalidImage => 3,
@@ -161,9 +192,44 @@ pub enum Blame {
 #[repr(u16)]
 #[allow(missing_docs)] // Each is named after the call it stands for.
 pub enum Site {
-    Allocate, Free, Map, Unmap, Flush, Register, Find, Queue, Close, Submit, Barrier, Copy, Fill, Update, Read, Write, Launch,
-    Call, Prefetch, Wait, Signal, Fail, Timeline, Query, Load, Unload, Kernel, Global, Symbols, Occupancy, Property, Start,
-    Batch, Resolve, Subspan, Event, Device, Plugin,
+    Allocate,
+    Free,
+    Map,
+    Unmap,
+    Flush,
+    Register,
+    Find,
+    Queue,
+    Close,
+    Submit,
+    Barrier,
+    Copy,
+    Fill,
+    Update,
+    Read,
+    Write,
+    Launch,
+    Call,
+    Prefetch,
+    Wait,
+    Signal,
+    Fail,
+    Timeline,
+    Query,
+    Load,
+    Unload,
+    Kernel,
+    Global,
+    Symbols,
+    Occupancy,
+    Property,
+    Start,
+    Batch,
+    Resolve,
+    Subspan,
+    Event,
+    Device,
+    Plugin,
 }
 
 impl Site {
@@ -171,13 +237,44 @@ impl Site {
     pub const fn name(self) -> &'static str {
         use Site::*;
         match self {
-            Allocate => "allocate", Free => "free", Map => "map", Unmap => "unmap", Flush => "flush", Register => "register",
-            Find => "find", Queue => "queue", Close => "close", Submit => "submit", Barrier => "barrier", Copy => "copy",
-            Fill => "fill", Update => "update", Read => "read", Write => "write", Launch => "launch", Call => "host call",
-            Prefetch => "prefetch", Wait => "wait", Signal => "signal", Fail => "fail", Timeline => "timeline",
-            Query => "query", Load => "load program", Unload => "unload program", Kernel => "kernel", Global => "global",
-            Symbols => "symbols", Occupancy => "occupancy", Property => "property", Start => "start", Batch => "batch",
-            Resolve => "resolve", Subspan => "subspan", Event => "event", Device => "device", Plugin => "plugin",
+            Allocate => "allocate",
+            Free => "free",
+            Map => "map",
+            Unmap => "unmap",
+            Flush => "flush",
+            Register => "register",
+            Find => "find",
+            Queue => "queue",
+            Close => "close",
+            Submit => "submit",
+            Barrier => "barrier",
+            Copy => "copy",
+            Fill => "fill",
+            Update => "update",
+            Read => "read",
+            Write => "write",
+            Launch => "launch",
+            Call => "host call",
+            Prefetch => "prefetch",
+            Wait => "wait",
+            Signal => "signal",
+            Fail => "fail",
+            Timeline => "timeline",
+            Query => "query",
+            Load => "load program",
+            Unload => "unload program",
+            Kernel => "kernel",
+            Global => "global",
+            Symbols => "symbols",
+            Occupancy => "occupancy",
+            Property => "property",
+            Start => "start",
+            Batch => "batch",
+            Resolve => "resolve",
+            Subspan => "subspan",
+            Event => "event",
+            Device => "device",
+            Plugin => "plugin",
         }
     }
 }

@@ -16,8 +16,15 @@
 extern crate alloc;
 
 #[cfg(not(target_has_atomic = "32"))]
-compile_error!("wharf-core needs 32-bit compare-and-swap (for example thumbv7m or riscv32ima, not thumbv6m or riscv32i)");
+compile_error!(
+    "wharf-core needs 32-bit compare-and-swap (for example thumbv7m or riscv32ima, not thumbv6m or riscv32i)"
+);
 
 pub mod archive;
+pub mod bits;
+pub mod device;
+pub mod env;
 pub mod fault;
+pub mod ranges;
+pub mod tick;
 pub mod word;

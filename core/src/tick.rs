@@ -32,7 +32,12 @@ impl Tick {
     ///
     /// # Safety
     /// `tell` and `fail` take `cookie` from any thread for as long as any copy of this lives.
-    pub const unsafe fn from_parts(word: &'static Word64, cookie: *const (), tell: TellFn, fail: FailFn) -> Self {
+    pub const unsafe fn from_parts(
+        word: &'static Word64,
+        cookie: *const (),
+        tell: TellFn,
+        fail: FailFn,
+    ) -> Self {
         Self { word, cookie, tell, fail }
     }
     /// The parts, for a host that hands them over C tables.
