@@ -31,8 +31,9 @@ pub trait Env: Sized + 'static {
     type Lock: Lock;
     /// The set of ranges behind raw pointers: a tree where there is a heap, a sorted array where there is none.
     type Ranges: Ranges;
-    /// Sleeps while `*word == seen`; may wake early. `false`: the deadline has passed.
-    fn sleep(word: &AtomicU32, seen: u32, until: Deadline) -> bool;
+    /// Sleeps while `*word == seen`, at most `at_most_ns` (`u64::MAX`: no such limit); may wake early. `false`: the
+    /// deadline has passed.
+    fn sleep(word: &AtomicU32, seen: u32, until: Deadline, at_most_ns: u64) -> bool;
     /// Wakes all that sleep on `word`.
     fn wake(word: &AtomicU32);
     /// Memory for a full table, never given back. `None`: what the store was declared with is all there is.

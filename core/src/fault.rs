@@ -85,6 +85,11 @@ impl Kind {
         ]
     };
 
+    /// Its number.
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+
     /// The kind with this number; an unknown one (a newer backend's) reads as `BackendFailure`.
     pub const fn from_number(number: u8) -> Kind {
         if number == 0 || number as usize > Self::ALL.len() {
@@ -187,136 +192,92 @@ pub enum Blame {
     Wharf = 3,
 }
 
-/// The operation during which it went wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u16)]
-#[allow(missing_docs)] // Each is named after the call it stands for.
-pub enum Site {
-    Allocate,
-    Free,
-    Map,
-    Unmap,
-    Flush,
-    Register,
-    Find,
-    Queue,
-    Close,
-    Submit,
-    Barrier,
-    Copy,
-    Fill,
-    Update,
-    Read,
-    Write,
-    Launch,
-    Call,
-    Prefetch,
-    Wait,
-    Signal,
-    Fail,
-    Timeline,
-    Query,
-    Load,
-    Unload,
-    Kernel,
-    Global,
-    Symbols,
-    Occupancy,
-    Property,
-    Start,
-    Batch,
-    Resolve,
-    Subspan,
-    Event,
-    Device,
-    Plugin,
+/// An enum whose variants have numbers from 0 in order, so that a fault can be kept in plain words.
+macro_rules! numbered {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u16)]
+        #[allow(missing_docs)] // A variant without words of its own is named after the call it stands for.
+        pub enum $name { $($(#[$vdoc])* $variant,)* }
+        impl $name {
+            const ALL: &'static [$name] = &[$($name::$variant,)*];
+            pub(crate) fn from_number(number: u16) -> $name {
+                Self::ALL.get(number as usize).copied().unwrap_or(Self::ALL[0])
+            }
+            /// Its words in messages.
+            pub const fn name(self) -> &'static str {
+                match self { $($name::$variant => $text,)* }
+            }
+        }
+    };
 }
 
-impl Site {
-    /// The name used in messages.
-    pub const fn name(self) -> &'static str {
-        use Site::*;
-        match self {
-            Allocate => "allocate",
-            Free => "free",
-            Map => "map",
-            Unmap => "unmap",
-            Flush => "flush",
-            Register => "register",
-            Find => "find",
-            Queue => "queue",
-            Close => "close",
-            Submit => "submit",
-            Barrier => "barrier",
-            Copy => "copy",
-            Fill => "fill",
-            Update => "update",
-            Read => "read",
-            Write => "write",
-            Launch => "launch",
-            Call => "host call",
-            Prefetch => "prefetch",
-            Wait => "wait",
-            Signal => "signal",
-            Fail => "fail",
-            Timeline => "timeline",
-            Query => "query",
-            Load => "load program",
-            Unload => "unload program",
-            Kernel => "kernel",
-            Global => "global",
-            Symbols => "symbols",
-            Occupancy => "occupancy",
-            Property => "property",
-            Start => "start",
-            Batch => "batch",
-            Resolve => "resolve",
-            Subspan => "subspan",
-            Event => "event",
-            Device => "device",
-            Plugin => "plugin",
-        }
+numbered! {
+    /// The operation during which it went wrong.
+    Site {
+        Submit = "submit", Allocate = "allocate", Free = "free", Map = "map", Unmap = "unmap", Flush = "flush",
+        Register = "register", Find = "find", Queue = "queue", Close = "close", Barrier = "barrier", Copy = "copy",
+        Fill = "fill", Update = "update", Read = "read", Write = "write", Launch = "launch", Call = "host call",
+        Prefetch = "prefetch", Wait = "wait", Signal = "signal", Fail = "fail", Timeline = "timeline", Query = "query",
+        Load = "load program", Unload = "unload program", Kernel = "kernel", Global = "global", Symbols = "symbols",
+        Occupancy = "occupancy", Property = "property", Start = "start", Batch = "batch", Resolve = "resolve",
+        Subspan = "subspan", Event = "event", Device = "device", Plugin = "plugin",
     }
 }
 
-/// What was wrong; says how [`Fault::values`] are to be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u16)]
-pub enum Why {
-    /// Nothing more is known.
-    Unknown,
-    /// `values[0]` is the end of a range, `values[1]` the length of what it must lie in.
-    PastEnd,
-    /// `values[0] + values[1]` or their product does not fit 64 bits.
-    Overflow,
-    /// `values[0]` is a handle that is not live here.
-    Stale,
-    /// All `values[0]` of them are in use.
-    Full,
-    /// `values[0]` was given, `values[1]` is needed.
-    Mismatch,
-    /// Argument number `values[0]` is zero.
-    Zero,
-    /// `values[0]` is above the limit `values[1]`.
-    Limit,
-    /// `values[0]` is not a multiple of `values[1]`.
-    Multiple,
-    /// `values[0]` is not above the current value `values[1]`.
-    Past,
-    /// The ranges that begin at `values[0]` and `values[1]` overlap.
-    Overlap,
-    /// Bits `values[0]` are needed, bits `values[1]` are there.
-    Bits,
-    /// The backend does not take this; `values[0]` is the operation's number.
-    Missing,
-    /// The state is `values[0]`.
-    State,
-    /// Entry number `values[0]`.
-    Entry,
-    /// The address is `values[0]`.
-    Address,
-    /// The driver or system said no; `native` holds its code.
-    Native,
+numbered! {
+    /// What was wrong; says how [`Fault::values`] are to be read.
+    Why {
+        /// Nothing more is known.
+        Unknown = "",
+        /// `values[0]` is the end of a range, `values[1]` the length of what it must lie in.
+        PastEnd = "end past the length",
+        /// `values[0]` and `values[1]` together do not fit 64 bits.
+        Overflow = "overflow",
+        /// `values[0]` is a handle that is not live here.
+        Stale = "handle not live",
+        /// All `values[0]` of them are in use.
+        Full = "all in use",
+        /// `values[0]` was given, `values[1]` is needed.
+        Mismatch = "mismatch",
+        /// Argument number `values[0]` is zero.
+        Zero = "zero",
+        /// `values[0]` is above the limit `values[1]`.
+        Limit = "above the limit",
+        /// `values[0]` is not a multiple of `values[1]`.
+        Multiple = "not a multiple",
+        /// `values[0]` is not above the current value `values[1]`.
+        Past = "not above the current value",
+        /// The ranges that begin at `values[0]` and `values[1]` overlap.
+        Overlap = "overlap",
+        /// Bits `values[0]` are needed, bits `values[1]` are there.
+        Bits = "bits missing",
+        /// The backend does not take operation `values[0]`.
+        Missing = "not taken by the backend",
+        /// The state is `values[0]`.
+        State = "state",
+        /// Entry number `values[0]`.
+        Entry = "entry",
+        /// The address is `values[0]`.
+        Address = "address",
+        /// The driver or system said no; `native` holds its code.
+        Native = "refused by the driver or system",
+        /// `values[0]` bytes could not be had.
+        Memory = "no memory",
+    }
+}
+
+impl Blame {
+    /// The blame with this number; an unknown one reads as `Backend`.
+    pub const fn from_number(number: u8) -> Blame {
+        match number {
+            0 => Blame::Caller,
+            2 => Blame::Driver,
+            3 => Blame::Wharf,
+            _ => Blame::Backend,
+        }
+    }
 }
 
 /// An error: what (`kind`, `why`, `values`), where (`site`), who (`blame`), and the other side's own words
@@ -372,6 +333,36 @@ impl Fault {
     }
 }
 
+impl Fault {
+    /// The fault as plain words, the form in which timelines keep it.
+    pub(crate) const fn to_words(self) -> [u32; 8] {
+        let [a, b] = self.values;
+        [
+            self.kind as u32 | (self.blame as u32) << 8,
+            self.site as u32 | (self.why as u32) << 16,
+            self.native as u32,
+            self.text,
+            a as u32,
+            (a >> 32) as u32,
+            b as u32,
+            (b >> 32) as u32,
+        ]
+    }
+    /// The fault back from its words.
+    pub(crate) fn from_words(w: [u32; 8]) -> Fault {
+        let wide = |low: u32, high: u32| low as u64 | (high as u64) << 32;
+        Fault {
+            kind: Kind::from_number(w[0] as u8),
+            blame: Blame::from_number((w[0] >> 8) as u8),
+            site: Site::from_number(w[1] as u16),
+            why: Why::from_number((w[1] >> 16) as u16),
+            native: w[2] as i32,
+            text: w[3],
+            values: [wide(w[4], w[5]), wide(w[6], w[7])],
+        }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b] = self.values;
@@ -394,6 +385,7 @@ impl fmt::Display for Fault {
             Why::Entry => write!(f, ": entry {a}"),
             Why::Address => write!(f, ": address {a:#x}"),
             Why::Native => Ok(()),
+            Why::Memory => write!(f, ": {a} bytes could not be had"),
         }?;
         if self.native != 0 { write!(f, " (code {})", self.native) } else { Ok(()) }
     }

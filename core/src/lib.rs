@@ -22,9 +22,14 @@ compile_error!(
 
 pub mod archive;
 pub mod bits;
+pub mod buffer;
 pub mod device;
 pub mod env;
 pub mod fault;
+pub mod handle;
 pub mod ranges;
+pub mod record;
+pub mod runtime;
 pub mod tick;
+pub mod timeline;
 pub mod word;

@@ -1,0 +1,133 @@
+//! What core knows of a piece of memory, and the address spaces that records lie in.
+//!
+//! # Safety
+//! `release` is null or was stored from a [`ReleaseFn`] by `set_release`.
+#![allow(unsafe_code)]
+
+use crate::{
+    device::Block,
+    env::Env,
+    handle::Body,
+    ranges::Ranges,
+    runtime::{LateLink, ReleaseFn},
+    word::Word64,
+};
+use core::{
+    ptr,
+    sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*},
+};
+
+/// The life of a record: live, then late (freed by its owner while work may still use it), then freeing (the backend's
+/// own free runs), then gone. A refused free makes it live again.
+pub mod state {
+    /// Not yet entered.
+    pub const RESERVED: u32 = 0;
+    /// In use.
+    pub const LIVE: u32 = 1;
+    /// Freed by its owner; waits for the last use.
+    pub const LATE: u32 = 2;
+    /// The backend's free runs.
+    pub const FREEING: u32 = 3;
+    /// Given back.
+    pub const GONE: u32 = 4;
+}
+
+/// Where memory came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Origin {
+    /// The device's allocator.
+    Own = 0,
+    /// Host memory of the caller, with a release callback.
+    Wrapped = 1,
+    /// Host memory shown to the device.
+    Registered = 2,
+}
+
+/// A piece of memory. All fields are atomics: a reader copies them and looks at the generation again.
+pub struct Record {
+    pub(crate) state: AtomicU32,
+    /// Buffers that share the root; registrations of the same range.
+    pub(crate) refs: AtomicU32,
+    pub(crate) base: Word64,
+    pub(crate) len: Word64,
+    pub(crate) native: Word64,
+    pub(crate) device: AtomicU32,
+    /// Slot of the space + 1; 0 for memory without an address.
+    pub(crate) space: AtomicU32,
+    pub(crate) kind: AtomicU32,
+    pub(crate) access: AtomicU32,
+    pub(crate) usage: AtomicU32,
+    pub(crate) origin: AtomicU32,
+    /// How it is given back: a function of the runtime's device type, and its argument.
+    pub(crate) undo: AtomicUsize,
+    pub(crate) user: AtomicUsize,
+    release: AtomicPtr<()>,
+    release_user: AtomicPtr<()>,
+    pub(crate) late: LateLink,
+}
+
+impl Body for Record {
+    const NEW: Self = Record {
+        state: AtomicU32::new(state::RESERVED),
+        refs: AtomicU32::new(0),
+        base: Word64::new(0),
+        len: Word64::new(0),
+        native: Word64::new(0),
+        device: AtomicU32::new(0),
+        space: AtomicU32::new(0),
+        kind: AtomicU32::new(0),
+        access: AtomicU32::new(0),
+        usage: AtomicU32::new(0),
+        origin: AtomicU32::new(0),
+        undo: AtomicUsize::new(0),
+        user: AtomicUsize::new(0),
+        release: AtomicPtr::new(ptr::null_mut()),
+        release_user: AtomicPtr::new(ptr::null_mut()),
+        late: LateLink::NEW,
+    };
+    const KIND: u8 = 3;
+}
+
+impl Record {
+    pub(crate) fn block(&self) -> Block {
+        Block { base: self.base.get(), len: self.len.get(), native: self.native.get() }
+    }
+
+    /// From one state to the next; `false` if somebody was there first.
+    pub(crate) fn go(&self, from: u32, to: u32) -> bool {
+        self.state.compare_exchange(from, to, AcqRel, Acquire).is_ok()
+    }
+
+    /// Notes what to call when wrapped memory is let go of.
+    pub(crate) fn set_release(&self, (release, user): (ReleaseFn, *mut ())) {
+        self.release_user.store(user, Relaxed);
+        self.release.store(release as *mut (), Release);
+    }
+
+    /// What to call; once.
+    pub(crate) fn take_release(&self) -> Option<(ReleaseFn, *mut ())> {
+        let release = self.release.swap(ptr::null_mut(), AcqRel);
+        if release.is_null() {
+            return None;
+        }
+        // SAFETY: not null, so it was stored by `set_release` from a `ReleaseFn`.
+        Some((unsafe { core::mem::transmute::<*mut (), ReleaseFn>(release) }, self.release_user.load(Relaxed)))
+    }
+
+    /// Whether its memory has gone back to the backend, or is on the way.
+    pub(crate) fn leaving(&self) -> bool {
+        self.state.load(Acquire) >= state::FREEING
+    }
+}
+
+/// An address space, or the registrations of one device: what tells it apart, and its ranges.
+pub struct Space<E: Env> {
+    pub(crate) key: Word64,
+    pub(crate) ranges: E::Ranges,
+}
+
+impl<E: Env> Body for Space<E> {
+    const NEW: Self = Space { key: Word64::new(0), ranges: E::Ranges::NEW };
+    const KIND: u8 = 4;
+}

@@ -1,0 +1,156 @@
+//! What must outlive the work that may use it: freed memory, unloaded programs. Submitted work counts no references;
+//! instead a late item waits for what every lane had been given when the item came to look at it, one lane after the
+//! other: constant memory, it ends, and a submit pays nothing.
+
+use super::Runtime;
+use crate::{
+    device::Device,
+    env::{Env, Lock, Mutex},
+    word::Word64,
+};
+use core::sync::atomic::{AtomicU32, Ordering::*};
+
+/// The part of a record that makes it an item of the late list. Used under the pump's lock, but for `next`.
+pub struct LateLink {
+    next: AtomicU32,
+    /// The lane it looks at.
+    lane: AtomicU32,
+    /// What it waits for there: an accepted operation's number, then a value; 0: not yet looked.
+    order: Word64,
+    until: Word64,
+}
+
+impl LateLink {
+    pub(crate) const NEW: Self =
+        LateLink { next: AtomicU32::new(0), lane: AtomicU32::new(0), order: Word64::new(0), until: Word64::new(0) };
+
+    pub(crate) fn begin(&self) {
+        self.lane.store(0, Relaxed);
+        self.order.set(0);
+        self.until.set(0);
+    }
+}
+
+/// A record or program by slot; the top bit says which.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LateItem {
+    Record(u32),
+    Program(u32),
+}
+
+const PROGRAM: u32 = 1 << 31;
+
+impl LateItem {
+    fn number(self) -> u32 {
+        match self {
+            LateItem::Record(slot) => slot + 1,
+            LateItem::Program(slot) => (slot + 1) | PROGRAM,
+        }
+    }
+    fn from_number(number: u32) -> Option<LateItem> {
+        match number {
+            0 => None,
+            n if n & PROGRAM != 0 => Some(LateItem::Program((n & !PROGRAM) - 1)),
+            n => Some(LateItem::Record(n - 1)),
+        }
+    }
+}
+
+/// Items that wait, last come first.
+pub(crate) struct LateList<L> {
+    head: Mutex<L, u32>,
+    count: AtomicU32,
+}
+
+impl<L: Lock> LateList<L> {
+    pub(crate) const NEW: Self = LateList { head: Mutex::new(0), count: AtomicU32::new(0) };
+
+    pub(crate) fn count(&self) -> u32 {
+        self.count.load(Acquire)
+    }
+}
+
+impl<D: Device, E: Env> Runtime<D, E> {
+    fn late_link(&self, item: LateItem) -> Option<&'static LateLink> {
+        match item {
+            LateItem::Record(slot) => self.records.body(slot).map(|r| &r.late),
+            LateItem::Program(slot) => self.programs.body(slot).map(|p| &p.late),
+        }
+    }
+
+    /// Puts an item on the list; its link was `begin`ned.
+    pub(crate) fn be_late(&self, item: LateItem) {
+        let Some(link) = self.late_link(item) else { return };
+        self.late.head.with(|head| {
+            link.next.store(*head, Relaxed);
+            *head = item.number();
+        });
+        self.late.count.fetch_add(1, SeqCst);
+        self.bell.interest.fetch_add(1, SeqCst);
+        self.bell.ring::<E>();
+    }
+
+    /// Whether no lane can still use what was freed before `link.begin`.
+    pub(crate) fn late_over(&self, link: &LateLink) -> bool {
+        loop {
+            let lane = link.lane.load(Relaxed);
+            if lane >= self.lanes.used() {
+                return true;
+            }
+            if self.late_waits(link, lane) {
+                return false;
+            }
+            link.lane.store(lane + 1, Relaxed);
+            link.order.set(0);
+            link.until.set(0);
+        }
+    }
+
+    /// Whether the item still waits for this lane. First for all that was accepted to be handed over, then for what had
+    /// been handed over to end.
+    fn late_waits(&self, link: &LateLink, lane: u32) -> bool {
+        let Some(queue) = self.lanes.body(lane) else { return false };
+        queue.cell.with(|cell| {
+            let Some(state) = cell.get() else { return false };
+            if state.held.is_empty() && state.idle() {
+                return false;
+            }
+            if link.until.get() == 0 {
+                if link.order.get() == 0 {
+                    link.order.set(state.accepted);
+                }
+                if state.held.first().is_some_and(|node| node.order() <= link.order.get()) {
+                    return true;
+                }
+                link.until.set(state.tail.max(1));
+            }
+            !(state.time.reached(link.until.get()) || state.idle())
+        })
+    }
+
+    /// Gives back whatever is over. Under the pump's lock. How many are left.
+    pub(crate) fn run_late(&self) -> u32 {
+        if self.late.count.load(Acquire) == 0 {
+            return 0;
+        }
+        let mut at = self.late.head.with(|head| core::mem::take(head));
+        while let Some(item) = LateItem::from_number(at) {
+            let Some(link) = self.late_link(item) else { break };
+            at = link.next.load(Relaxed);
+            if self.late_over(link) {
+                self.late.count.fetch_sub(1, AcqRel);
+                self.bell.interest.fetch_sub(1, Relaxed);
+                match item {
+                    LateItem::Record(slot) => self.give_back(slot),
+                    LateItem::Program(slot) => self.unload_now(slot),
+                }
+            } else {
+                self.late.head.with(|head| {
+                    link.next.store(*head, Relaxed);
+                    *head = item.number();
+                });
+            }
+        }
+        self.late.count.load(Acquire)
+    }
+}

@@ -1,0 +1,387 @@
+//! Memory: allocate, wrap, find, share, free. Vendor calls run outside every lock; the interval map is asked only for
+//! raw pointers; a record proves itself by its generation and state.
+//!
+//! # Safety
+//! `Record::undo` holds a function of this runtime's device type, written by `enter_record` of the same runtime, so it
+//! is read back as what it was.
+#![allow(unsafe_code)]
+
+use super::{Runtime, late::LateItem};
+use crate::{
+    bits::{Access, MemoryType, Usage},
+    device::{Block, Device, Want},
+    env::Env,
+    fault::{Fault, Kind, Site, Why},
+    handle::Handle,
+    ranges::{Meet, Range, Ranges, enter},
+    record::{Origin, Record, Space, state},
+};
+use core::sync::atomic::Ordering::*;
+
+/// Memory types that lie in the process' address space whatever the device's own space is.
+pub const MEMORY_TYPES_HOST: MemoryType = MemoryType::HOST_LOCAL;
+/// The bit that says that memory lies with the device.
+const LOCAL_TO_DEVICE: u32 = MemoryType::DEVICE_LOCAL.bits() & !MemoryType::DEVICE_VISIBLE.bits();
+/// Largest alignment that can be asked for.
+const ALIGN_MAX: u64 = 1 << 30;
+
+/// How a record is given back.
+pub(crate) type Undo<D> = fn(&D, &Record) -> Result<(), Fault>;
+
+/// What is known of a piece of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// Its record.
+    pub record: Handle<Record>,
+    /// Number of the device.
+    pub device: usize,
+    /// First address; 0 for memory of length 0, which has none.
+    pub base: u64,
+    /// Bytes.
+    pub len: u64,
+    /// The backend's own word.
+    pub native: u64,
+    /// Where it lies.
+    pub kind: MemoryType,
+    /// What may be done with it.
+    pub access: Access,
+    /// What it is for.
+    pub usage: Usage,
+}
+
+/// What a new record is made of.
+pub(crate) struct NewRecord<D> {
+    pub(crate) device: usize,
+    pub(crate) block: Block,
+    pub(crate) len: u64,
+    pub(crate) kind: u32,
+    pub(crate) access: u32,
+    pub(crate) usage: u32,
+    pub(crate) origin: Origin,
+    pub(crate) user: usize,
+    pub(crate) undo: Undo<D>,
+}
+
+impl<D: Device, E: Env> Runtime<D, E> {
+    /// Memory of `want.len` bytes on a device. Zero bits mean: device-local memory, all access, transfers and kernels.
+    /// Length 0 gives a record without an address. When memory is short, late frees are run and it is tried again.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an alignment that is no power of two or above 2^30; `ResourceExhausted`; what the backend
+    /// says; `BackendFailure` if it gives memory that is too short, misaligned or another's.
+    pub fn allocate(&self, device: usize, want: &Want) -> Result<Handle<Record>, Fault> {
+        let owner = self.device(device, Site::Allocate)?;
+        let align = want.align.max(1);
+        if !align.is_power_of_two() || align > ALIGN_MAX {
+            return Err(Fault::caller(Kind::InvalidArgument, Site::Allocate, Why::Multiple, [align, ALIGN_MAX]));
+        }
+        let want = canonical(want, owner.caps().mappable && owner.caps().coherent);
+        let block = if want.len == 0 {
+            Block { base: 0, len: 0, native: 0 }
+        } else {
+            self.allocate_block(owner, &want)?
+        };
+        self.enter_record(NewRecord {
+            device,
+            block,
+            len: want.len,
+            kind: want.kind,
+            access: want.access,
+            usage: want.usage,
+            origin: Origin::Own,
+            user: 0,
+            undo: |owner, record| if record.len.get() == 0 { Ok(()) } else { owner.free(&record.block()) },
+        })
+    }
+
+    fn allocate_block(&self, owner: &'static D, want: &Want) -> Result<Block, Fault> {
+        let block = match owner.allocate(want) {
+            Err(fault) if fault.kind == Kind::ResourceExhausted && self.late_count() > 0 => {
+                self.poll();
+                owner.allocate(want)?
+            }
+            other => other?,
+        };
+        let short = block.len < want.len || block.base.checked_add(block.len).is_none();
+        if short || block.base == 0 || !block.base.is_multiple_of(want.align.max(1)) {
+            let _ = owner.free(&block);
+            return Err(Fault::backend(Kind::BackendFailure, Site::Allocate, Why::Mismatch, [block.len, want.len]));
+        }
+        Ok(block)
+    }
+
+    /// Enters memory that the backend gave or the caller lent; on failure it is given back.
+    pub(crate) fn enter_record(&self, new: NewRecord<D>) -> Result<Handle<Record>, Fault> {
+        let owner = self.device(new.device, Site::Allocate)?;
+        let entered = self.records.insert::<E>(|record, _| {
+            record.base.set(new.block.base);
+            record.len.set(new.len);
+            record.native.set(new.block.native);
+            record.device.store(new.device as u32, Relaxed);
+            record.space.store(0, Relaxed);
+            record.kind.store(new.kind, Relaxed);
+            record.access.store(new.access, Relaxed);
+            record.usage.store(new.usage, Relaxed);
+            record.origin.store(new.origin as u32, Relaxed);
+            record.user.store(new.user, Relaxed);
+            record.undo.store(new.undo as *const () as usize, Relaxed);
+            record.refs.store(1, Relaxed);
+            record.state.store(state::RESERVED, Release);
+        });
+        let Some(handle) = entered else {
+            // No slot, so no record: give back by a record of its own.
+            let own = <Record as crate::handle::Body>::NEW;
+            own.base.set(new.block.base);
+            own.len.set(new.len);
+            own.native.set(new.block.native);
+            own.user.store(new.user, Relaxed);
+            let _ = (new.undo)(owner, &own);
+            return Err(Fault::full(Site::Allocate, self.records.used() as u64));
+        };
+        let Some(record) = self.records.get(handle) else { return Err(Self::bug(Site::Allocate)) };
+        if let Err(fault) = self.enter_range(record, handle, new.origin) {
+            let _ = (new.undo)(owner, record);
+            record.state.store(state::GONE, Release);
+            self.records.end(handle);
+            self.records.reuse(handle.slot());
+            return Err(fault);
+        }
+        record.state.store(state::LIVE, Release);
+        Ok(handle)
+    }
+
+    fn enter_range(&self, record: &Record, handle: Handle<Record>, origin: Origin) -> Result<(), Fault> {
+        let Some(range) = Range::of(record.base.get(), record.len.get(), handle.slot()) else { return Ok(()) };
+        let device = record.device.load(Relaxed) as usize;
+        let key = match origin {
+            Origin::Registered => registrations_key(device),
+            _ => self.space_key(device, record.kind.load(Relaxed))?,
+        };
+        let (slot, space) = self.space(key)?;
+        record.space.store(slot + 1, Relaxed);
+        let gone = |slot| self.records.body(slot).is_none_or(Record::leaving);
+        enter(&space.ranges, range, gone).map_err(|met| match met {
+            Meet::Full => Fault::full(Site::Allocate, self.records.used() as u64),
+            Meet::Range(held) => {
+                Fault::backend(Kind::BackendFailure, Site::Allocate, Why::Overlap, [range.start, held.start])
+            }
+        })
+    }
+
+    /// Which address space memory of this kind on this device lies in.
+    fn space_key(&self, device: usize, kind: u32) -> Result<u64, Fault> {
+        let caps = self.device(device, Site::Find)?.caps();
+        let own = kind & LOCAL_TO_DEVICE != 0 && caps.space != 0;
+        Ok(if own { 1 << 32 | (caps.backend as u64) << 16 | caps.space as u64 } else { PROCESS_KEY })
+    }
+
+    /// The space with this key, made at its first use.
+    pub(crate) fn space(&self, key: u64) -> Result<(u32, &'static Space<E>), Fault> {
+        if let Some(found) = self.known_space(key) {
+            return Ok(found);
+        }
+        self.spacing.with(|()| {
+            if let Some(found) = self.known_space(key) {
+                return Ok(found);
+            }
+            let handle = self.spaces.insert::<E>(|space, _| space.key.set(key));
+            let handle = handle.ok_or(Fault::full(Site::Allocate, self.spaces.used() as u64))?;
+            let space = self.spaces.get(handle).ok_or(Self::bug(Site::Allocate))?;
+            Ok((handle.slot(), space))
+        })
+    }
+
+    pub(crate) fn known_space(&self, key: u64) -> Option<(u32, &'static Space<E>)> {
+        (0..self.spaces.used()).find_map(|slot| {
+            let space = self.spaces.body(slot)?;
+            (self.spaces.current(slot).is_some() && space.key.get() == key).then_some((slot, space))
+        })
+    }
+
+    /// Live memory by handle.
+    ///
+    /// # Errors
+    /// `InvalidHandle`, also once its owner has freed it.
+    pub fn allocation(&self, record: Handle<Record>) -> Result<Allocation, Fault> {
+        let stale = Fault::stale(Site::Find, record.raw());
+        let body = self.records.get(record).ok_or(stale)?;
+        let live = body.state.load(Acquire) == state::LIVE;
+        let known = Allocation {
+            record,
+            device: body.device.load(Relaxed) as usize,
+            base: body.base.get(),
+            len: body.len.get(),
+            native: body.native.get(),
+            kind: MemoryType::from_bits_retain(body.kind.load(Relaxed)),
+            access: Access::from_bits_retain(body.access.load(Relaxed)),
+            usage: Usage::from_bits_retain(body.usage.load(Relaxed)),
+        };
+        core::sync::atomic::fence(Acquire);
+        if live && self.records.live(record) { Ok(known) } else { Err(stale) }
+    }
+
+    /// The live memory that holds an address, base or interior. With a device the address is exact; alone it is looked
+    /// up in the process' space first, then in all others.
+    ///
+    /// # Errors
+    /// `NotFound`; `InvalidArgument` if two spaces have it.
+    pub fn find(&self, device: Option<usize>, address: u64) -> Result<Allocation, Fault> {
+        let missing = Fault::caller(Kind::NotFound, Site::Find, Why::Address, [address, 0]);
+        if let Some(device) = device {
+            let own = self.space_key(device, LOCAL_TO_DEVICE)?;
+            let found = self.find_in(own, address).or_else(|| self.find_in(PROCESS_KEY, address));
+            return found.ok_or(missing);
+        }
+        if let Some(found) = self.find_in(PROCESS_KEY, address) {
+            return Ok(found);
+        }
+        let mut found: Option<Allocation> = None;
+        for slot in 0..self.spaces.used() {
+            let Some(space) = self.spaces.body(slot) else { continue };
+            if let Some(hit) = self.find_in(space.key.get(), address).filter(|_| space.key.get() >> 32 == 1) {
+                if let Some(first) = found {
+                    let both = [first.device as u64, hit.device as u64];
+                    return Err(Fault::caller(Kind::InvalidArgument, Site::Find, Why::Mismatch, both));
+                }
+                found = Some(hit);
+            }
+        }
+        found.ok_or(missing)
+    }
+
+    fn find_in(&self, key: u64, address: u64) -> Option<Allocation> {
+        let (_, space) = self.known_space(key)?;
+        let range = space.ranges.find(address)?;
+        let known = self.allocation(self.records.current(range.slot)?).ok()?;
+        // The map may be a moment behind: the record has the last word.
+        (known.base..known.base + known.len).contains(&address).then_some(known)
+    }
+
+    /// Every live piece of memory, in the order of address spaces and addresses; pieces without an address are left out.
+    pub fn each_allocation(&self, mut f: impl FnMut(&Allocation)) {
+        for slot in 0..self.spaces.used() {
+            let Some(space) = self.spaces.body(slot) else { continue };
+            let mut from = 0;
+            while let Some(range) = space.ranges.next(from) {
+                if let Some(known) = self.records.current(range.slot).and_then(|h| self.allocation(h).ok()) {
+                    f(&known);
+                }
+                from = range.end;
+            }
+        }
+    }
+
+    /// One reference more to a root.
+    ///
+    /// # Errors
+    /// `InvalidHandle`.
+    pub fn retain(&self, record: Handle<Record>) -> Result<(), Fault> {
+        let stale = Fault::stale(Site::Subspan, record.raw());
+        let body = self.records.get(record).ok_or(stale)?;
+        if body.refs.fetch_update(AcqRel, Relaxed, |n| (n > 0).then(|| n + 1)).is_err() {
+            return Err(stale);
+        }
+        if self.allocation(record).is_ok() {
+            return Ok(());
+        }
+        if self.records.live(record) {
+            let _ = self.release(record);
+        } else if let Some(next) = self.records.current(record.slot()) {
+            let _ = self.release(next); // The slot went to its next turn, and that turn was retained: undo.
+        }
+        Err(stale)
+    }
+
+    /// One reference less; the last one frees the memory once nothing can use it any more. What the backend says of a
+    /// free that runs at once comes back; of a late one it is counted ([`Runtime::frees_refused`]).
+    ///
+    /// # Errors
+    /// `InvalidHandle`; what the backend says, and then the memory is live again with one reference.
+    pub fn release(&self, record: Handle<Record>) -> Result<(), Fault> {
+        let body = self.records.get(record).ok_or(Fault::stale(Site::Free, record.raw()))?;
+        match body.refs.fetch_update(AcqRel, Relaxed, |n| n.checked_sub(1)) {
+            Ok(1) => self.free(record),
+            Ok(_) => Ok(()),
+            Err(_) => Err(Fault::stale(Site::Free, record.raw())),
+        }
+    }
+
+    /// Frees memory whoever else refers to it; their handles are stale from here on. As [`Runtime::release`] else.
+    ///
+    /// # Errors
+    /// As [`Runtime::release`].
+    pub fn free(&self, record: Handle<Record>) -> Result<(), Fault> {
+        let stale = Fault::stale(Site::Free, record.raw());
+        let body = self.records.get(record).ok_or(stale)?;
+        if !body.go(state::LIVE, state::LATE) {
+            return Err(stale);
+        }
+        body.late.begin();
+        if self.late_over(&body.late) {
+            return self.give_back_now(record.slot(), body);
+        }
+        self.be_late(LateItem::Record(record.slot()));
+        Ok(())
+    }
+
+    /// The backend's own free, outside every lock. Refused, the memory is live again.
+    fn give_back_now(&self, slot: u32, body: &'static Record) -> Result<(), Fault> {
+        let device = self.device(body.device.load(Relaxed) as usize, Site::Free)?;
+        body.state.store(state::FREEING, Release);
+        // SAFETY: `undo` was stored from an `Undo<D>` of this runtime's `D`.
+        let undo = unsafe { core::mem::transmute::<usize, Undo<D>>(body.undo.load(Relaxed)) };
+        if let Err(fault) = undo(device, body) {
+            body.refs.store(1, Relaxed);
+            body.state.store(state::LIVE, Release);
+            return Err(fault);
+        }
+        let space = body.space.load(Relaxed).checked_sub(1).and_then(|slot| self.spaces.body(slot));
+        if let (Some(space), Some(range)) = (space, Range::of(body.base.get(), body.len.get(), slot)) {
+            space.ranges.remove(range); // Unless the backend gave the address again already and it was taken over.
+        }
+        body.state.store(state::GONE, Release);
+        if let Some(handle) = self.records.current(slot) {
+            self.records.end(handle);
+        }
+        self.records.reuse(slot);
+        Ok(())
+    }
+
+    pub(crate) fn give_back(&self, slot: u32) {
+        let Some(body) = self.records.body(slot) else { return };
+        if self.give_back_now(slot, body).is_err() {
+            self.refused.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// How many late frees and unloads a backend refused; their memory is live again.
+    pub fn frees_refused(&self) -> u32 {
+        self.refused.load(Relaxed)
+    }
+}
+
+/// The space of process addresses.
+const PROCESS_KEY: u64 = 3 << 32;
+
+/// Registrations overlap allocations, so each device's are a set of their own.
+pub(crate) fn registrations_key(device: usize) -> u64 {
+    2 << 32 | device as u64
+}
+
+/// Zero bits filled in.
+fn canonical(want: &Want, seen_by_host: bool) -> Want {
+    let mut want = *want;
+    if want.kind == 0 {
+        want.kind = MemoryType::DEVICE_LOCAL.bits();
+    }
+    if seen_by_host {
+        want.kind |= MemoryType::HOST_LOCAL.bits();
+    }
+    if want.access == 0 {
+        want.access = Access::ALL.bits();
+    }
+    if want.usage == 0 {
+        want.usage = (Usage::TRANSFER | Usage::DISPATCH).bits();
+    }
+    want
+}

@@ -1,0 +1,204 @@
+//! The pump: moves everything that can move. Any thread, a main loop, a waiter; never an interrupt.
+
+use super::{Order, Queue, Runtime, lane::LaneState, node::{Node, NodeList}, submit::{Handed, Order1}};
+use crate::{
+    device::{Device, Gauge, Hint, Pace},
+    env::{Deadline, Env},
+    timeline::Failure,
+};
+use core::sync::atomic::Ordering::*;
+
+/// When to pump next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing waits.
+    Idle,
+    /// Something waits; the bell will ring.
+    Told,
+    /// Something waits on a backend that must be asked: after so many nanoseconds.
+    In(u64),
+}
+
+impl Next {
+    fn sooner(self, other: Next) -> Next {
+        match (self, other) {
+            (Next::In(a), Next::In(b)) => Next::In(a.min(b)),
+            (Next::In(a), _) | (_, Next::In(a)) => Next::In(a),
+            (Next::Idle, Next::Idle) => Next::Idle,
+            _ => Next::Told,
+        }
+    }
+}
+
+impl<D: Device, E: Env> Runtime<D, E> {
+    /// Moves held operations, due signals, jobs and late frees as far as they go. When somebody else is pumping, that
+    /// one sees to it.
+    pub fn poll(&self) -> Next {
+        self.pump.try_with(|()| self.pass()).unwrap_or(Next::Told)
+    }
+
+    fn pass(&self) -> Next {
+        let mut next = Next::Idle;
+        for slot in 0..self.lanes.used() {
+            if let Some(queue) = self.lanes.body(slot) {
+                next = next.sooner(self.pump_lane(slot, queue));
+            }
+        }
+        next = next.sooner(self.run_works());
+        if self.run_late() > 0 { next.sooner(Next::Told) } else { next }
+    }
+
+    /// Promises to pump on this thread until `stop` says otherwise, sleeping on the bell in between.
+    pub fn pump_until(&self, stop: impl Fn() -> bool) {
+        self.bell.pumps.fetch_add(1, SeqCst);
+        while !stop() {
+            let seen = self.bell.epoch.load(Acquire);
+            let at_most = match self.poll() {
+                Next::In(ns) => ns,
+                Next::Idle | Next::Told => u64::MAX,
+            };
+            self.bell.interest.fetch_add(1, SeqCst);
+            if !stop() {
+                E::sleep(&self.bell.epoch, seen, Deadline::None, at_most);
+            }
+            self.bell.interest.fetch_sub(1, Relaxed);
+        }
+        self.bell.pumps.fetch_sub(1, SeqCst);
+        self.bell.ring::<E>();
+    }
+
+    /// Wakes the pump thread, for example to see that it should stop.
+    pub fn ring(&self) {
+        self.bell.ring::<E>();
+    }
+
+    fn pump_lane(&self, slot: u32, queue: &'static Queue<D, E>) -> Next {
+        let (next, ended) = queue.cell.with(|cell| {
+            let Some(lane) = cell.get() else { return (Next::Idle, None) };
+            let polled = matches!(lane.caps.pace, Pace::Polled { .. });
+            if polled || lane.caps.pace == Pace::OnRequest {
+                lane.gauge.poll();
+            }
+            self.settle(lane);
+            match lane.order {
+                Order::InOrder => self.move_in_order(lane),
+                Order::Free => self.move_free(lane),
+            }
+            self.settle(lane);
+            self.give_signals(lane);
+            let next = match lane.caps.pace {
+                Pace::Polled { every_ns } if !lane.idle() => Next::In(every_ns as u64),
+                _ if lane.drained() && !lane.closing => Next::Idle,
+                _ => Next::Told,
+            };
+            let over = lane.closing && lane.drained() && queue.pins.end_if_free();
+            (if over { Next::Idle } else { next }, if over { cell.take() } else { None })
+        });
+        if let Some(state) = ended {
+            self.end_lane(slot, queue, state);
+        }
+        next
+    }
+
+    /// Drops a closed lane outside its lock (that may join a thread) and gives the slot to the next turn.
+    fn end_lane(&self, slot: u32, queue: &'static Queue<D, E>, state: LaneState<D>) {
+        let (timeline, time) = (state.timeline, state.time);
+        drop(state);
+        time.lane.store(0, Release);
+        self.release_timeline(timeline);
+        queue.pins.reset();
+        self.lanes.reuse(slot);
+        self.bell.interest.fetch_sub(1, Relaxed);
+    }
+
+    /// Hands over from the front until something has to wait.
+    fn move_in_order(&self, lane: &mut LaneState<D>) {
+        while let Some(node) = lane.held.pop() {
+            if let Some(cause) = self.queue_failure(lane) {
+                self.fail_signals(node.signals(), &cause);
+                self.let_go(node);
+                continue;
+            }
+            let more = !lane.held.is_empty();
+            let value = node.value();
+            match self.try_node(lane, &node, value, more) {
+                Ok(Handed::Taken) => self.after_hand_over(lane, node),
+                Ok(Handed::Hold) => {
+                    lane.held.push_front(node);
+                    return;
+                }
+                Ok(Handed::Dead(failure)) => self.refuse(lane, node, failure),
+                Err(fault) => self.refuse(lane, node, self.failures.keep(&fault)),
+            }
+        }
+    }
+
+    /// Hands over whatever can go; the rest keeps its order.
+    fn move_free(&self, lane: &mut LaneState<D>) {
+        let mut all = core::mem::replace(&mut lane.held, NodeList::NEW);
+        while let Some(mut node) = all.pop() {
+            let value = lane.tail + 1;
+            let failure = match lane.time.failed.load(Acquire) {
+                0 => match self.try_node(lane, &node, value, !all.is_empty()) {
+                    Ok(Handed::Taken) => {
+                        lane.tail = value;
+                        node.set_value(value);
+                        self.after_hand_over(lane, node);
+                        continue;
+                    }
+                    Ok(Handed::Hold) => {
+                        lane.held.push(node);
+                        continue;
+                    }
+                    Ok(Handed::Dead(failure)) => failure,
+                    Err(fault) => self.failures.keep(&fault),
+                },
+                code => self.failures.share(Failure(code)),
+            };
+            self.fail_signals(node.signals(), &self.failures.read(failure));
+            self.failures.drop(failure);
+            self.let_go(node);
+        }
+    }
+
+    fn try_node(&self, lane: &mut LaneState<D>, node: &Node, value: u64, more: bool) -> Result<Handed, crate::fault::Fault> {
+        let hint = if more { Hint::More } else { Hint::None };
+        let order = Order1 { op: node.op(), waits: node.waits(), value, tell: true, stamp: node.stamp(), hint };
+        self.hand_over(lane, &order)
+    }
+
+    /// A node that was handed over stays if signals are due when it ends.
+    fn after_hand_over(&self, lane: &mut LaneState<D>, node: Node) {
+        if node.signals().is_empty() {
+            self.let_go(node);
+        } else {
+            lane.signals.push(node);
+        }
+    }
+
+    /// The first operation that cannot run poisons a queue in order; those behind it go the same way.
+    fn refuse(&self, lane: &mut LaneState<D>, node: Node, failure: Failure) {
+        self.fail_signals(node.signals(), &self.failures.read(failure));
+        let value = node.value();
+        self.let_go(node);
+        self.poison(lane, value, failure);
+    }
+
+    /// Signals what is due; a failed lane fails what is left.
+    fn give_signals(&self, lane: &mut LaneState<D>) {
+        while let Some(node) = lane.signals.first() {
+            let value = node.value();
+            let cause = match lane.time.look(value) {
+                Ok(false) => return,
+                Ok(true) => None,
+                Err(failure) => Some(self.failures.read(failure)),
+            };
+            let Some(node) = lane.signals.pop() else { return };
+            match cause {
+                None => node.signals().iter().for_each(|point| self.raise(*point)),
+                Some(cause) => self.fail_signals(node.signals(), &cause),
+            }
+            self.let_go(node);
+        }
+    }
+}

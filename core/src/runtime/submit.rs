@@ -1,0 +1,282 @@
+//! From a submitted operation to the backend: checked, then handed over or held.
+//!
+//! A wait has four answers. Reached: drop it. Failed: the operation fails. Already handed to the same backend, which
+//! can wait natively: hand that wait over too. Else: hold the operation. So native waits form no cycle and never name
+//! work that a backend has not seen.
+
+use super::{Around, Order, Queue, Runtime, lane::LaneState, node::{self, Node}};
+use crate::{
+    device::{Caps, Device, Hint, Lane, Op, Step, op},
+    env::Env,
+    fault::{Fault, Kind, Site, Why},
+    handle::Handle,
+    timeline::{Failure, Point, tell},
+};
+use core::sync::atomic::Ordering::*;
+
+/// What a wait point asks for.
+enum Need {
+    Met,
+    Native,
+    Later,
+    Dead(Failure),
+}
+
+/// What became of an operation that was to be handed over.
+pub(crate) enum Handed {
+    Taken,
+    /// Something is still ahead, or the backend is full.
+    Hold,
+    /// A wait failed.
+    Dead(Failure),
+}
+
+/// What is to be handed over.
+#[derive(Clone, Copy)]
+pub(crate) struct Order1<'a> {
+    pub(crate) op: Op<'a>,
+    pub(crate) waits: &'a [Point],
+    pub(crate) value: u64,
+    pub(crate) tell: bool,
+    pub(crate) stamp: bool,
+    pub(crate) hint: Hint,
+}
+
+impl<D: Device, E: Env> Runtime<D, E> {
+    /// Submits one operation by addresses that the caller has checked: it runs once all `waits` are reached (and, on a
+    /// queue in order, everything before it has ended), then `signals` are signalled. Never waits. Borrowed bytes are
+    /// captured. The point that it ends at, on a queue in order.
+    ///
+    /// # Errors
+    /// What is wrong with the call, or the failure of the queue; then `signals` fail with the same fault. A failure
+    /// while it runs, or of a wait, comes by the point and the signals.
+    pub fn submit(
+        &self,
+        queue: Handle<Queue<D, E>>,
+        waits: &[Point],
+        op: Op<'_>,
+        signals: &[Point],
+        hint: Hint,
+    ) -> Result<Option<Point>, Fault> {
+        self.issue(queue, &Around { waits, signals, hint }, |_, _| Ok(op))
+    }
+
+    /// As [`Runtime::submit`]; the operation is made, and checked, under the lane's lock from the number and caps of
+    /// its device.
+    pub(crate) fn issue<'a>(
+        &self,
+        queue: Handle<Queue<D, E>>,
+        around: &Around<'_>,
+        make: impl FnOnce(usize, &Caps) -> Result<Op<'a>, Fault>,
+    ) -> Result<Option<Point>, Fault> {
+        let signals = around.signals;
+        let submitted = self.check_signals(signals).and_then(|()| {
+            self.inside(queue, Site::Submit, |lane| {
+                let op = make(lane.device as usize, &lane.caps)?;
+                self.accept(lane, around, op)
+            })
+        });
+        match submitted {
+            Ok((point, None)) => Ok(point),
+            Ok((point, Some(failure))) => {
+                // A wait had failed: nothing wrong with this call, so only the points tell.
+                let cause = self.failures.read(failure);
+                self.fail_signals(signals, &cause);
+                self.failures.drop(failure);
+                Ok(point)
+            }
+            Err(fault) => {
+                self.fail_signals(signals, &fault);
+                Err(fault)
+            }
+        }
+    }
+
+    /// Under the lane's lock. A failure comes back for the signals of an operation that will not run.
+    fn accept(
+        &self,
+        lane: &mut LaneState<D>,
+        around: &Around<'_>,
+        op: Op<'_>,
+    ) -> Result<(Option<Point>, Option<Failure>), Fault> {
+        let Around { waits, signals, hint } = *around;
+        if let Some(fault) = self.queue_failure(lane) {
+            return Err(fault);
+        }
+        if !lane.caps.takes(op.kind()) || op.kind() == op::AFTER {
+            return Err(Fault::backend(Kind::Unsupported, Site::Submit, Why::Missing, [op.kind() as u64, 0]));
+        }
+        self.check_waits(lane, waits)?;
+        let value = lane.tail + 1;
+        let may_pass = lane.order == Order::Free || lane.held.is_empty();
+        let order = Order1 { op, waits, value, tell: hint != Hint::More || !signals.is_empty(), stamp: lane.stamp, hint };
+        let handed = if may_pass { self.hand_over(lane, &order)? } else { Handed::Hold };
+        let mut failed = None;
+        match handed {
+            Handed::Taken => {
+                lane.tail = value;
+                if !signals.is_empty() {
+                    self.expect_signals(lane, value, signals)?;
+                }
+            }
+            Handed::Hold => self.hold(lane, &order, signals)?,
+            Handed::Dead(failure) if lane.order == Order::InOrder => {
+                lane.tail = value;
+                self.poison(lane, value, self.failures.share(failure));
+                failed = Some(failure);
+            }
+            Handed::Dead(failure) => failed = Some(failure),
+        }
+        lane.accepted += 1;
+        let point = Point { timeline: lane.timeline, value };
+        Ok(((lane.order == Order::InOrder).then_some(point), failed))
+    }
+
+    /// A wait for a point of the queue itself that is still to come would never end.
+    fn check_waits(&self, lane: &LaneState<D>, waits: &[Point]) -> Result<(), Fault> {
+        for point in waits {
+            self.time(point.timeline, Site::Wait)?;
+            if point.timeline == lane.timeline && point.value > lane.tail {
+                return Err(Fault::caller(Kind::InvalidArgument, Site::Wait, Why::Limit, [point.value, lane.tail]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Holds an operation in core, with everything it borrowed.
+    fn hold(&self, lane: &mut LaneState<D>, order: &Order1<'_>, signals: &[Point]) -> Result<(), Fault> {
+        let parts = node::Parts {
+            op: order.op,
+            waits: order.waits,
+            signals,
+            value: order.value,
+            order: lane.accepted + 1,
+            stamp: order.stamp,
+        };
+        let node = self.nodes.make::<E>(&parts).ok_or(Fault::full(Site::Submit, self.nodes.capacity()))?;
+        for point in order.waits.iter().chain(signals) {
+            // Checked to be live; should it end right now, the wait will find it gone.
+            let _ = self.retain_timeline(point.timeline);
+        }
+        if lane.order == Order::InOrder {
+            lane.tail = order.value;
+        }
+        lane.held.push(node);
+        self.bell.interest.fetch_add(1, SeqCst);
+        self.bell.ring::<E>();
+        Ok(())
+    }
+
+    /// Notes what is due when the lane reaches `value`.
+    fn expect_signals(&self, lane: &mut LaneState<D>, value: u64, signals: &[Point]) -> Result<(), Fault> {
+        let parts = node::Parts { op: Op::Barrier, waits: &[], signals, value, order: lane.accepted + 1, stamp: false };
+        let node = self.nodes.make::<E>(&parts).ok_or(Fault::full(Site::Submit, self.nodes.capacity()))?;
+        for point in signals {
+            let _ = self.retain_timeline(point.timeline);
+        }
+        lane.signals.push(node);
+        self.bell.interest.fetch_add(1, SeqCst);
+        self.bell.ring::<E>();
+        Ok(())
+    }
+
+    /// Lets go of a node and of the timelines it kept.
+    pub(crate) fn let_go(&self, node: Node) {
+        for point in node.waits().iter().chain(node.signals()) {
+            self.release_timeline(point.timeline);
+        }
+        self.nodes.give(node);
+        self.bell.interest.fetch_sub(1, Relaxed);
+    }
+
+    fn need(&self, own: &LaneState<D>, point: Point) -> Need {
+        let Ok(time) = self.time(point.timeline, Site::Wait) else {
+            return Need::Dead(self.failures.keep(&Fault::stale(Site::Wait, point.timeline.raw())));
+        };
+        match time.look(point.value) {
+            Ok(true) => return Need::Met,
+            Err(failure) => return Need::Dead(self.failures.share(failure)),
+            Ok(false) => {}
+        }
+        if core::ptr::eq(time, own.time) && own.order == Order::InOrder {
+            return Need::Met; // Its own earlier work; order sees to it.
+        }
+        let backend = own.time.backend.load(Relaxed);
+        let same = backend != 0 && time.backend.load(Relaxed) == backend;
+        if same && time.handed.get() >= point.value {
+            Need::Native
+        } else {
+            Need::Later
+        }
+    }
+
+    /// Gives the operation and its native waits to the backend, if nothing it waits for has to be held.
+    pub(crate) fn hand_over(&self, lane: &mut LaneState<D>, order: &Order1<'_>) -> Result<Handed, Fault> {
+        for point in order.waits {
+            match self.need(lane, *point) {
+                Need::Met | Need::Native => {}
+                Need::Later => return Ok(Handed::Hold),
+                Need::Dead(failure) => return Ok(Handed::Dead(failure)),
+            }
+        }
+        for point in order.waits {
+            match self.need(lane, *point) {
+                Need::Native if !self.wait_natively(lane, *point)? => return Ok(Handed::Hold),
+                Need::Dead(failure) => return Ok(Handed::Dead(failure)),
+                _ => {}
+            }
+        }
+        let step = Step { op: order.op, done: order.value, tell: order.tell, stamp: order.stamp };
+        match lane.lane.submit(&[step], order.hint) {
+            Ok(0) => Ok(Handed::Hold),
+            Ok(_) => {
+                lane.time.handed.set(order.value);
+                Ok(Handed::Taken)
+            }
+            Err((_, fault)) => Err(fault),
+        }
+    }
+
+    /// Hands a wait for another lane over; that lane is pinned until the backend knows of it. `false`: not now.
+    fn wait_natively(&self, lane: &mut LaneState<D>, point: Point) -> Result<bool, Fault> {
+        let Ok(time) = self.time(point.timeline, Site::Wait) else { return Ok(false) };
+        let slot = time.lane.load(Acquire);
+        let Some(other) = slot.checked_sub(1).and_then(|slot| self.lanes.body(slot)) else { return Ok(false) };
+        if !other.pins.pin() {
+            return Ok(false);
+        }
+        // Pinned, the lane stays; if it is still that of the point and the point is ahead, its name is good.
+        let ahead = time.lane.load(Acquire) == slot && time.look(point.value) == Ok(false);
+        let taken = if ahead {
+            let after = Op::After { lane: time.native.load(Relaxed), value: point.value };
+            lane.lane.submit(&[Step { op: after, done: 0, tell: false, stamp: false }], Hint::More)
+        } else {
+            Ok(time.reached(point.value) as usize)
+        };
+        other.pins.unpin();
+        taken.map(|n| n == 1).map_err(|(_, fault)| fault)
+    }
+
+    /// From `value` on the queue fails, once everything before has ended. Takes over the failure.
+    pub(crate) fn poison(&self, lane: &mut LaneState<D>, value: u64, failure: Failure) {
+        if lane.poison.is_some() {
+            self.failures.drop(failure);
+            return;
+        }
+        lane.poison = Some((value, failure));
+        self.bell.interest.fetch_add(1, SeqCst);
+        self.settle(lane);
+    }
+
+    /// Applies a poison whose time has come.
+    pub(crate) fn settle(&self, lane: &mut LaneState<D>) {
+        if let Some((value, failure)) = lane.poison
+            && (lane.time.reached(value - 1) || lane.time.failed.load(Acquire) != 0)
+        {
+            lane.poison = None;
+            self.failures.set(lane.time, failure);
+            self.bell.interest.fetch_sub(1, Relaxed);
+            tell::<E>(lane.time, self.bell);
+        }
+    }
+}
