@@ -11,7 +11,7 @@ use crate::{
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
 /// The part of a record that makes it an item of the late list. Used under the pump's lock, but for `next`.
-pub struct LateLink {
+pub(crate) struct LateLink {
     next: AtomicU32,
     /// The lane it looks at.
     lane: AtomicU32,
@@ -133,7 +133,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         if self.late.count.load(Acquire) == 0 {
             return 0;
         }
-        let mut at = self.late.head.with(|head| core::mem::take(head));
+        let mut at = self.late.head.with(core::mem::take);
         while let Some(item) = LateItem::from_number(at) {
             let Some(link) = self.late_link(item) else { break };
             at = link.next.load(Relaxed);

@@ -15,7 +15,7 @@ struct Kept {
 }
 
 /// The slots, and how often none was free.
-pub struct Failures {
+pub(crate) struct Failures {
     kept: [Kept; FAILURES],
     dropped: AtomicU32,
 }
@@ -35,13 +35,13 @@ impl Failure {
 
 impl Failures {
     /// Room for [`FAILURES`].
-    pub const NEW: Self = Failures {
+    pub(crate) const NEW: Self = Failures {
         kept: [const { Kept { count: AtomicU32::new(0), words: [const { AtomicU32::new(0) }; 8] } }; FAILURES],
         dropped: AtomicU32::new(0),
     };
 
     /// How many failures lost their details.
-    pub fn dropped(&self) -> u32 {
+    pub(crate) fn dropped(&self) -> u32 {
         self.dropped.load(Relaxed)
     }
 

@@ -1,0 +1,137 @@
+//! The planner: entries come in one at a time and in their order, chunks go out one at a time, each to the queue with
+//! the least outstanding cost. Memory is a few counters for each queue and one cursor.
+
+use super::{Piece, Pieces, Side, Totals};
+use crate::fault::Fault;
+
+/// Most queues of one batch.
+pub const LANES_MAX: usize = 8;
+/// What an operation costs besides its bytes, in bytes' worth of time.
+pub const OP_COST: u64 = 16 << 10;
+/// Smallest and largest size of a chunk that an entry is cut into.
+pub const CHUNK_MIN: u64 = 64 << 10;
+/// See [`CHUNK_MIN`].
+pub const CHUNK_MAX: u64 = 4 << 20;
+/// Chunks of cut entries begin at multiples of this, so that the phase of any splat is that of its entry.
+const CHUNK_STEP: u64 = 4096;
+
+/// Neighbouring entries, or a part of one, for one queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// The queue's number in the batch.
+    pub lane: usize,
+    /// The bytes.
+    pub piece: Piece,
+}
+
+/// A cursor over the entries and the load of each queue.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    next: u32,
+    into: u64,
+    chunk: u64,
+    lanes: usize,
+    issued: [u64; LANES_MAX],
+    retired: [u64; LANES_MAX],
+}
+
+impl Plan {
+    /// A plan over `lanes` queues, 1 to [`LANES_MAX`].
+    pub fn new(totals: &Totals, lanes: usize) -> Self {
+        let lanes = lanes.clamp(1, LANES_MAX);
+        let fair = totals.bytes / (lanes as u64 * 128);
+        let chunk = fair.clamp(CHUNK_MIN, CHUNK_MAX).next_multiple_of(CHUNK_STEP);
+        Plan { next: 0, into: 0, chunk, lanes, issued: [0; LANES_MAX], retired: [0; LANES_MAX] }
+    }
+
+    /// Bytes of a chunk.
+    pub fn chunk_bytes(&self) -> u64 {
+        self.chunk
+    }
+
+    /// Cost handed to each queue so far.
+    pub fn issued(&self) -> &[u64] {
+        &self.issued[..self.lanes]
+    }
+
+    /// The next bytes in order, for the least loaded of the queues that `open` allows. Neighbours in both the stored
+    /// side and the buffer merge, long entries are cut, empty ones vanish. `None`: nothing is left, or no queue is open.
+    ///
+    /// # Errors
+    /// What the entry says.
+    pub fn next(&mut self, pieces: &impl Pieces, open: impl Fn(usize) -> bool) -> Result<Option<Chunk>, Fault> {
+        let load = |lane: usize| self.issued[lane].saturating_sub(self.retired[lane]);
+        let Some(lane) = (0..self.lanes).filter(|lane| open(*lane)).min_by_key(|lane| load(*lane)) else {
+            return Ok(None);
+        };
+        let mut grown: Option<Piece> = None;
+        while self.next < pieces.count() {
+            let piece = pieces.piece(self.next)?;
+            let left = piece.len.saturating_sub(self.into);
+            if left == 0 {
+                self.advance();
+                continue;
+            }
+            let rest = part(&piece, self.into, left);
+            let room = match &grown {
+                None => self.chunk,
+                Some(chunk) if follows(chunk, &rest) => self.chunk - chunk.len,
+                Some(_) => break,
+            };
+            let take = left.min(room);
+            if take == 0 {
+                break;
+            }
+            match &mut grown {
+                None => grown = Some(Piece { len: take, ..rest }),
+                Some(chunk) => chunk.len += take,
+            }
+            if take < left {
+                self.into += take;
+                break;
+            }
+            self.advance();
+        }
+        Ok(grown.map(|piece| {
+            self.issued[lane] = self.issued[lane].saturating_add(cost(piece.len));
+            Chunk { lane, piece }
+        }))
+    }
+
+    /// A chunk has ended.
+    pub fn retire(&mut self, chunk: &Chunk) {
+        self.retired[chunk.lane] = self.retired[chunk.lane].saturating_add(cost(chunk.piece.len));
+    }
+
+    /// Whether all entries were handed out.
+    pub fn is_done(&self, pieces: &impl Pieces) -> bool {
+        self.next >= pieces.count()
+    }
+
+    fn advance(&mut self) {
+        self.next += 1;
+        self.into = 0;
+    }
+}
+
+fn cost(len: u64) -> u64 {
+    len.saturating_add(OP_COST)
+}
+
+/// `len` bytes of a piece from `at` on. Pieces are cut at multiples of 4096, so a splat's pattern keeps its phase.
+fn part(piece: &Piece, at: u64, len: u64) -> Piece {
+    let stored = match piece.stored {
+        Side::Memory(address) => Side::Memory(address + at),
+        splat => splat,
+    };
+    Piece { stored, root: piece.root, offset: piece.offset + at, len }
+}
+
+/// Whether `next` goes on where `chunk` ends, on both sides.
+fn follows(chunk: &Piece, next: &Piece) -> bool {
+    let memory = match (chunk.stored, next.stored) {
+        (Side::Memory(a), Side::Memory(b)) => a + chunk.len == b,
+        _ => false,
+    };
+    memory && chunk.root == next.root && chunk.offset + chunk.len == next.offset
+}
