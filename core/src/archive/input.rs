@@ -78,7 +78,8 @@ impl<'a> Input<'a> {
         };
         if end > self.len {
             let detail = "the header goes on to {a}, the file has {b} bytes ({a-b} short): broken download?";
-            return Err(Error::new(cut(end), at, detail).values(end, self.len));
+            let class = if end > limits::FILE_BYTES { Class::LimitExceeded } else { Class::Truncated };
+            return Err(Error::new(class, at, detail).values(end, self.len));
         }
         Ok(end)
     }
@@ -92,15 +93,11 @@ impl<'a> Input<'a> {
         };
         if end > self.len {
             let detail = "tensor {name} ends at {a}, the file has {b} bytes ({a-b} short): broken download?";
-            return Err(Error::new(cut(end), at, detail).values(end, self.len));
+            let class = if end > limits::FILE_BYTES { Class::OutOfRange } else { Class::Truncated };
+            return Err(Error::new(class, at, detail).values(end, self.len));
         }
         Ok(end)
     }
-}
-
-/// A range that no file could hold is a wrong number, not a broken download.
-fn cut(end: u64) -> Class {
-    if end > limits::FILE_BYTES { Class::OutOfRange } else { Class::Truncated }
 }
 
 /// Reads numbers one after the other, in either byte order.

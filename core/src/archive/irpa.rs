@@ -201,6 +201,13 @@ impl Header {
                 _ => bad(Class::OutOfRange, "the header at {a} links past 2^64"),
             });
         }
+        if at >= input.len() {
+            let class = if at > limits::FILE_BYTES { Class::OutOfRange } else { Class::Truncated };
+            return Err(bad(
+                class,
+                "the header at {a} links to {b}, past the end of the file: broken download?",
+            ));
+        }
         if next < size {
             return Err(bad(Class::InvalidValue, "the header at {a} links into itself, to {b}"));
         }

@@ -25,7 +25,8 @@ pub const PAIRS: u64 = 1 << 24;
 pub const HEADERS: u64 = 4096;
 /// Largest alignment that a file may ask for.
 pub const ALIGNMENT: u64 = 1 << 30;
-/// Beyond this no file reaches: a range that ends after it is out of range, not cut off.
+/// Beyond this no file reaches: a range that ends after it is a wrong number (`out_of_range` of data, `limit_exceeded` of
+/// a header), not a broken download.
 pub const FILE_BYTES: u64 = 1 << 60;
 /// Longest text of metadata that an index copies; of a longer one it keeps the place.
 pub const COPIED_TEXT_BYTES: usize = 4096;
