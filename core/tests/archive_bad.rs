@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use archive_common::{Gguf, fixture, format, json, read, safetensors, safetensors_raw};
 use serde_json::Value as Json;
-use wharf_core::archive::{Error, Format, Index, Input, Shards, Warning};
+use wharf_core::archive::{Error, Format, Index, Input, Shards, Stop, Warning};
 
 /// Cases that only a loader, which opens the other files of a set, can decide.
 const LOADER: [&str; 2] = ["split_second_first", "x_tensor_not_in_shard"];
@@ -453,4 +453,65 @@ fn shard_index_rules() {
     // A total that is a float, as some writers make it, is as good as none.
     let shards = Shards::parse(br#"{"metadata":{"total_size":1.5e3},"weight_map":{"a":"x"}}"#).unwrap();
     assert_eq!(shards.total_size(), None);
+}
+
+/// Headers in a row that all take the same long table of erased entries: work grows with the file, not with its square.
+#[test]
+fn irpa_tables_do_not_multiply() {
+    let (headers, rows) = (2000_u64, 2000_u64);
+    let mut bytes = Vec::new();
+    for number in 0..headers {
+        let left = (headers - number) * 96;
+        let mut header = [0; 96];
+        put(&mut header, 0, *b"IRPA");
+        put(&mut header, 8, 88_u64.to_le_bytes());
+        put(&mut header, 16, if number + 1 < headers { 96_u64 } else { 0 }.to_le_bytes());
+        put(&mut header, 32, rows.to_le_bytes());
+        put(&mut header, 40, left.to_le_bytes());
+        put(&mut header, 48, (rows * 64).to_le_bytes());
+        bytes.extend(header);
+    }
+    for _ in 0..rows {
+        let mut erased = [0; 64];
+        put(&mut erased, 0, 60_u64.to_le_bytes());
+        bytes.extend(erased);
+    }
+    let start = Instant::now();
+    refused("limit_exceeded", Format::Irpa, &bytes);
+    assert!(start.elapsed() < Duration::from_secs(1));
+}
+
+/// A prefix of a bad file asks for more or gives the answer that the whole file gets.
+#[test]
+fn prefixes_of_bad_files_give_no_other_answer() {
+    let manifest = json("malformed/manifest.json");
+    for case in manifest["cases"].as_array().unwrap() {
+        if case["read_as"] == "safetensors-index" {
+            continue;
+        }
+        let bytes = fixture(&format!("malformed/{}", case["file"].as_str().unwrap()));
+        let format = format(case["read_as"].as_str().unwrap());
+        let whole = Index::read_as(format, Input::whole(&bytes)).map(|index| index.len());
+        for held in (0..bytes.len()).step_by((bytes.len() / 300).max(1)) {
+            match Index::read_as(format, Input::prefix(&bytes[..held], bytes.len() as u64)) {
+                Err(Stop::Need(need)) => assert!(need > held as u64 && need <= bytes.len() as u64),
+                answer => assert_eq!(answer.map(|index| index.len()), whole, "{}: {held}", case["id"]),
+            }
+        }
+    }
+}
+
+/// The length of a safetensors header can begin as a pickle does, and one of 640 bytes does.
+#[test]
+fn a_length_is_no_pickle() {
+    let header = format!("{{{A}}}{}", " ".repeat(640 - A.len() - 2));
+    let bytes = safetensors(&header, 4);
+    assert_eq!(bytes[..2], [0x80, 2]);
+    for held in 0..bytes.len() {
+        match Index::read_as(Format::Safetensors, Input::prefix(&bytes[..held], bytes.len() as u64)) {
+            Err(Stop::Bad(error)) => panic!("{error} with {held} bytes"),
+            Err(Stop::Need(_)) => {}
+            Ok(index) => assert_eq!(index.len(), 1),
+        }
+    }
 }

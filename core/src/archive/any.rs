@@ -27,14 +27,7 @@ impl<'a> Archive<'a> {
     /// [`Stop::Need`] until the header is in memory; `bad_magic`, with what the file looks like, if it is of no format
     /// that is read here; the class of what is wrong with it.
     pub fn open(input: Input<'a>) -> Result<Self, Stop> {
-        const ENOUGH: u64 = 512;
-        let format = Format::detect(input.bytes());
-        let held = input.bytes().len() as u64;
-        match format {
-            Some(format) => Self::open_as(format, input),
-            None if held < ENOUGH.min(input.len()) => Err(Stop::Need(ENOUGH.min(input.len()))),
-            None => Err(sniff::unknown(&input).into()),
-        }
+        Self::open_as(sniff::format(&input)?, input)
     }
 
     /// Reads a file that must be of this format.

@@ -59,44 +59,48 @@ impl<'a> Irpa<'a> {
     /// # Errors
     /// [`Stop::Need`] until the tables and names of all linked headers are in memory; the class of what is wrong.
     pub fn open(input: Input<'a>) -> Result<Self, Stop> {
-        if let Some(error) = sniff::magic(&input, "irpa") {
-            return Err(error.into());
-        }
+        sniff::magic(&input, "irpa")?;
         let mut file = Irpa { input, minor: 0, entries: 0, headers: 0, flags: 0 };
         let mut at = Some(0);
+        // No writer lets tables or names share bytes. A small file whose headers all share theirs would cost much time and,
+        // once names are copied, much memory.
+        let (mut tables, mut names) = (0_u64, 0_u64);
         while let Some(base) = at {
             let header = Header::read(input, base)?;
             file.headers += 1;
-            if file.headers > limits::HEADERS {
-                let error = Error::new(Class::LimitExceeded, base, "more than {a} linked headers");
-                return Err(error.values(limits::HEADERS, 0).into());
+            tables = tables.saturating_add(header.table.len);
+            let (count, limit, detail) = if file.headers > limits::HEADERS {
+                (file.headers, limits::HEADERS, "{a} linked headers, at most {b} are read")
+            } else {
+                (tables, input.len(), "the tables of all headers take {a} bytes together, the file has {b}")
+            };
+            if count > limit {
+                return Err(Error::new(Class::LimitExceeded, base, detail).values(count, limit).into());
             }
             if base == 0 {
                 file.minor = header.minor;
             }
             file.flags |= header.flags;
-            file.table(&header)?;
+            file.table(&header, &mut names)?;
             at = header.next;
         }
         Ok(file)
     }
 
-    /// Reads one table through and counts.
-    fn table(&mut self, header: &Header) -> Result<(), Stop> {
-        let mut names = 0_u64;
+    /// Reads one table through and counts entries and the bytes of names.
+    fn table(&mut self, header: &Header, names: &mut u64) -> Result<(), Stop> {
         let mut rows = Rows::new(self.input, *header);
         while let Some(entry) = rows.step()? {
             self.entries += 1;
-            if self.entries > limits::ENTRIES {
-                let error = Error::new(Class::LimitExceeded, rows.at, "more than {a} entries");
-                return Err(error.values(limits::ENTRIES, 0).into());
-            }
-            // No writer lets names share bytes. A small file whose names all do would need much memory once copied.
-            names = names.saturating_add(entry.name.raw().len() as u64);
-            if names > header.names.len {
-                let detail = "the names up to {name} take {a} bytes together, their segment has {b}";
+            *names = names.saturating_add(entry.name.raw().len() as u64);
+            let (count, limit, detail) = if self.entries > limits::ENTRIES {
+                (self.entries, limits::ENTRIES, "{a} entries, at most {b} are read")
+            } else {
+                (*names, self.input.len(), "the names up to {name} take {a} bytes together, the file has {b}")
+            };
+            if count > limit {
                 let error = Error::new(Class::LimitExceeded, rows.at, detail).name(entry.name);
-                return Err(error.values(names, header.names.len).into());
+                return Err(error.values(count, limit).into());
             }
         }
         Ok(())

@@ -16,7 +16,7 @@ pub(super) struct Scanner<'a> {
 
 /// What a value begins with.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum Kind {
     Object,
     Array,
     String,
@@ -63,14 +63,14 @@ impl<'a> Scanner<'a> {
             Err(self.bad("more text after the end of the object"))
         }
     }
-    pub(super) fn shape(&mut self) -> Result<Shape, Error> {
+    pub(super) fn kind(&mut self) -> Result<Kind, Error> {
         self.blanks();
         match self.byte() {
-            Some(b'{') => Ok(Shape::Object),
-            Some(b'[') => Ok(Shape::Array),
-            Some(b'"') => Ok(Shape::String),
-            Some(b'-' | b'0'..=b'9') => Ok(Shape::Number),
-            Some(b't' | b'f' | b'n') => Ok(Shape::Word),
+            Some(b'{') => Ok(Kind::Object),
+            Some(b'[') => Ok(Kind::Array),
+            Some(b'"') => Ok(Kind::String),
+            Some(b'-' | b'0'..=b'9') => Ok(Kind::Number),
+            Some(b't' | b'f' | b'n') => Ok(Kind::Word),
             _ => Err(self.bad("a value is missing")),
         }
     }
@@ -149,8 +149,8 @@ impl<'a> Scanner<'a> {
     /// An unsigned integer that fits 64 bits; anything else is an error of the class that says how it is not one.
     pub(super) fn number(&mut self) -> Result<u64, Error> {
         let begin = self.at;
-        match self.shape()? {
-            Shape::Number => {}
+        match self.kind()? {
+            Kind::Number => {}
             _ => {
                 return Err(Error::new(Class::InvalidType, self.offset(), "a whole number is wanted here"));
             }
@@ -206,18 +206,18 @@ impl<'a> Scanner<'a> {
             return Err(self.bad("nested too deep"));
         };
         let mut first = true;
-        match self.shape()? {
-            Shape::String => self.string().map(|_| ()),
-            Shape::Number => self.number_text().map(|_| ()),
-            Shape::Word => self.literal(),
-            Shape::Object => {
+        match self.kind()? {
+            Kind::String => self.string().map(|_| ()),
+            Kind::Number => self.number_text().map(|_| ()),
+            Kind::Word => self.literal(),
+            Kind::Object => {
                 self.at += 1;
                 while self.key(&mut first)?.is_some() {
                     self.skip_to(below)?;
                 }
                 Ok(())
             }
-            Shape::Array => {
+            Kind::Array => {
                 self.at += 1;
                 while self.element(&mut first)? {
                     self.skip_to(below)?;

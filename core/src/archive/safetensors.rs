@@ -10,7 +10,7 @@ use super::dtype::{Dtype, Unsized};
 use super::entry::{Data, Entry, Shape, Text};
 use super::error::{Class, Error};
 use super::input::{Cursor, Input, Stop};
-use super::json::{Scanner, Shape as JsonShape};
+use super::json::{Kind, Scanner};
 use super::{limits, sniff};
 
 /// The key of the map that is no tensor.
@@ -33,9 +33,7 @@ impl<'a> Safetensors<'a> {
     /// # Errors
     /// [`Stop::Need`] until the whole header is in memory; the class of what is wrong with it.
     pub fn open(input: Input<'a>) -> Result<Self, Stop> {
-        if let Some(error) = sniff::stranger(&input, "safetensors") {
-            return Err(error.into());
-        }
+        sniff::known(&input, "safetensors")?;
         let mut cursor = Cursor::new(input, 0);
         let len = cursor.u64()?;
         if len > limits::JSON_HEADER_BYTES {
@@ -116,7 +114,7 @@ impl<'a> Safetensors<'a> {
         if self.metadata.is_some() {
             return Err(Error::new(Class::DuplicateKey, key.at(), "{name} occurs twice").name(key));
         }
-        if scan.shape()? != JsonShape::Object {
+        if scan.kind()? != Kind::Object {
             let detail = "{name} is no object of strings";
             return Err(Error::new(Class::InvalidType, scan.offset(), detail).name(key));
         }
@@ -205,7 +203,7 @@ struct Fields {
 
 impl Fields {
     fn read(scan: &mut Scanner<'_>) -> Result<Fields, Error> {
-        if scan.shape()? != JsonShape::Object {
+        if scan.kind()? != Kind::Object {
             return Err(Error::new(Class::InvalidType, scan.offset(), "{name} is no object"));
         }
         scan.eat(b'{');
@@ -232,7 +230,7 @@ impl Fields {
 }
 
 fn dtype(scan: &mut Scanner<'_>) -> Result<Dtype, Error> {
-    if scan.shape()? != JsonShape::String {
+    if scan.kind()? != Kind::String {
         return Err(Error::new(Class::InvalidType, scan.offset(), "dtype of {name} is no string"));
     }
     let text = scan.string()?;
@@ -287,7 +285,7 @@ fn offsets(scan: &mut Scanner<'_>) -> Result<[u64; 2], Error> {
 }
 
 fn open_array(scan: &mut Scanner<'_>, detail: &'static str) -> Result<(), Error> {
-    if scan.shape()? != JsonShape::Array {
+    if scan.kind()? != Kind::Array {
         return Err(Error::new(Class::InvalidType, scan.offset(), detail));
     }
     scan.eat(b'[');
@@ -325,7 +323,12 @@ impl<'a> Entries<'a> {
 impl<'a> Iterator for Entries<'a> {
     type Item = Result<Entry<'a>, Stop>;
     fn next(&mut self) -> Option<Self::Item> {
-        self.step().map_err(Stop::Bad).transpose()
+        let step = self.step();
+        if step.is_err() {
+            // An empty object: nothing follows an error.
+            self.scan = Scanner::new(b"}", 0);
+        }
+        step.map_err(Stop::Bad).transpose()
     }
 }
 
@@ -347,7 +350,7 @@ impl<'a> Metadata<'a> {
             let error = Error::new(Class::LimitExceeded, key.at(), detail).name(key);
             return Err(error.values(key.raw().len() as u64, limits::NAME_BYTES));
         }
-        if scan.shape()? != JsonShape::String {
+        if scan.kind()? != Kind::String {
             let detail = "the value of {name} in __metadata__ is no string";
             return Err(Error::new(Class::InvalidType, scan.offset(), detail).name(key));
         }

@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 
 use super::entry::Text;
 use super::error::{Class, Error};
-use super::json::{Scanner, Shape};
+use super::json::{Kind, Scanner};
 use super::{limits, path};
 
 /// A parsed index.
@@ -99,7 +99,7 @@ impl Shards {
 
     /// Keeps `total_size`; the rest is free. Some writers make it a float, which is as good as none.
     fn metadata(&mut self, scan: &mut Scanner<'_>) -> Result<(), Error> {
-        if scan.shape()? != Shape::Object {
+        if scan.kind()? != Kind::Object {
             return scan.skip();
         }
         scan.eat(b'{');
@@ -116,7 +116,7 @@ impl Shards {
 }
 
 fn object(scan: &mut Scanner<'_>, detail: &'static str) -> Result<(), Error> {
-    if scan.shape()? != Shape::Object {
+    if scan.kind()? != Kind::Object {
         return Err(Error::new(Class::InvalidType, scan.offset(), detail));
     }
     scan.eat(b'{');
@@ -125,7 +125,7 @@ fn object(scan: &mut Scanner<'_>, detail: &'static str) -> Result<(), Error> {
 
 /// The file that a tensor is assigned to.
 fn file_name(name: Text<'_>, scan: &mut Scanner<'_>) -> Result<String, Error> {
-    if scan.shape()? != Shape::String {
+    if scan.kind()? != Kind::String {
         return Err(Error::new(Class::InvalidType, scan.offset(), "{name} is assigned to what is no string")
             .name(name));
     }

@@ -2,8 +2,7 @@
 //! Git LFS leaves, a web page that a download tool saved, a checkpoint of PyTorch, an older container of ggml.
 
 use super::error::{Class, Error};
-use super::input::Input;
-use super::limits;
+use super::input::{Input, Stop};
 
 /// A format of archives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,19 +27,19 @@ impl Format {
     }
     /// The format that the first bytes of a file look like; 9 bytes are enough to tell.
     pub fn detect(bytes: &[u8]) -> Option<Format> {
-        match bytes {
+        match &bytes[..bytes.len().min(9)] {
             [b'G', b'G', b'U', b'F', ..] => Some(Format::Gguf),
             [b'I', b'R', b'P', b'A', ..] => Some(Format::Irpa),
-            [len @ .., b'{'] if len.len() == 8 => little(len, limits::JSON_HEADER_BYTES),
-            [_, _, _, _, _, _, _, _, b'{', ..] => little(&bytes[..8], limits::JSON_HEADER_BYTES),
+            // A text whose ninth byte is a brace has a first word far above any length.
+            [len @ .., b'{'] if little(len) <= 1 << 40 => Some(Format::Safetensors),
             _ => None,
         }
     }
 }
 
-fn little(len: &[u8], most: u64) -> Option<Format> {
-    let len = len.iter().rev().fold(0_u64, |n, &byte| n << 8 | u64::from(byte));
-    (len <= most).then_some(Format::Safetensors)
+/// The number in the first 8 bytes; none is that small where there are fewer.
+fn little(bytes: &[u8]) -> u64 {
+    if bytes.len() < 8 { u64::MAX } else { bytes.iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte)) }
 }
 
 /// What a file is that is none of our formats.
@@ -83,7 +82,8 @@ impl Stranger {
         match bytes {
             [b'P', b'K', 3, 4, ..] if contains(bytes, b"data.pkl") => Some(Stranger::Torch),
             [b'P', b'K', 3, 4, ..] => Some(Stranger::Zip),
-            [0x80, 2..=5, ..] => Some(Stranger::Pickle),
+            // The third byte tells a pickle from the length of a safetensors header.
+            [0x80, 2..=5, b'}' | b']' | b'(' | b'c' | b'X' | 0x8a | 0x95, ..] => Some(Stranger::Pickle),
             [b't', b'j', b'g', b'g', ..] => Some(Stranger::Ggml("GGJT")),
             [b'l', b'm', b'g', b'g', ..] => Some(Stranger::Ggml("GGML")),
             [b'f', b'm', b'g', b'g', ..] => Some(Stranger::Ggml("GGMF")),
@@ -110,8 +110,22 @@ fn lfs_size(bytes: &[u8]) -> u64 {
     digits.fold(0_u64, |n, digit| n.saturating_mul(10).saturating_add(u64::from(digit - b'0')))
 }
 
-/// The error for a file that is plainly something else than the format `wanted`; none where only a parser can tell.
-pub(super) fn stranger(input: &Input<'_>, wanted: &'static str) -> Option<Error> {
+/// How many bytes of a file have to be in memory before it is judged.
+const ENOUGH: u64 = 512;
+
+/// Refuses a file that is plainly something else than the format `wanted`; where only a parser can tell, it passes.
+pub(super) fn known(input: &Input<'_>, wanted: &'static str) -> Result<(), Stop> {
+    let enough = ENOUGH.min(input.len());
+    if (input.bytes().len() as u64) < enough {
+        return Err(Stop::Need(enough));
+    }
+    match stranger(input, wanted) {
+        Some(error) => Err(error.into()),
+        None => Ok(()),
+    }
+}
+
+fn stranger(input: &Input<'_>, wanted: &'static str) -> Option<Error> {
     let bytes = input.bytes();
     let bad = |detail| Error::new(Class::BadMagic, 0, detail).word(wanted.bytes());
     if input.is_empty() {
@@ -150,29 +164,25 @@ pub(super) fn stranger(input: &Input<'_>, wanted: &'static str) -> Option<Error>
     })
 }
 
-/// The error for a file that is none of our formats.
-pub(super) fn unknown(input: &Input<'_>) -> Error {
-    stranger(input, "an archive").unwrap_or_else(|| {
-        let head = input.bytes().iter().copied().take(8);
-        Error::new(
-            Class::BadMagic,
-            0,
-            "this is neither GGUF nor safetensors nor IRPA: it begins with `{word}`",
-        )
-        .word(head)
-    })
+/// The format of a file, or what it is instead.
+pub(super) fn format(input: &Input<'_>) -> Result<Format, Stop> {
+    if let Some(format) = Format::detect(input.bytes()) {
+        return Ok(format);
+    }
+    known(input, "an archive")?;
+    let head = input.bytes().iter().copied().take(8);
+    let detail = "this is neither GGUF nor safetensors nor IRPA: it begins with `{word}`";
+    Err(Error::new(Class::BadMagic, 0, detail).word(head).into())
 }
 
-/// The error for a file that lacks the four bytes that its format begins with.
-pub(super) fn magic(input: &Input<'_>, wanted: &'static str) -> Option<Error> {
-    if let Some(error) = stranger(input, wanted) {
-        return Some(error);
-    }
-    let head = input.bytes().get(..4)?;
+/// Refuses a file that lacks the four bytes that its format begins with.
+pub(super) fn magic(input: &Input<'_>, wanted: &'static str) -> Result<(), Stop> {
+    known(input, wanted)?;
+    let head = input.slice(0, 4)?;
     if Format::detect(head).is_some_and(|format| format.name() == wanted) {
-        return None;
+        return Ok(());
     }
     let error =
         Error::new(Class::BadMagic, 0, "the file begins with `{word}`, not with the magic of its format");
-    Some(error.word(head.iter().copied()))
+    Err(error.word(head.iter().copied()).into())
 }

@@ -75,9 +75,7 @@ impl<'a> Gguf<'a> {
 
     /// The fixed part: magic, version, counts.
     fn header(input: Input<'a>) -> Result<(Self, Cursor<'a>), Stop> {
-        if let Some(error) = sniff::magic(&input, "gguf") {
-            return Err(error.into());
-        }
+        sniff::magic(&input, "gguf")?;
         let mut cursor = Cursor::new(input, 0);
         cursor.take(4)?;
         let mut version = cursor.u32()?;
