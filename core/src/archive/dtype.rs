@@ -36,7 +36,7 @@ const fn block(name: &'static str, ggml: u8, elements: u32, bytes: u32) -> Row {
     Row { name, elements, bits: bytes * 8, ggml, safetensors: false }
 }
 
-static ROWS: [Row; 49] = [
+const ROWS: [Row; 49] = [
     plain("F32", 32, 0, true),
     plain("F16", 16, 1, true),
     plain("BF16", 16, 30, true),
@@ -88,6 +88,19 @@ static ROWS: [Row; 49] = [
     block("Q2_0", 42, 64, 18),
 ];
 
+/// Rows by ggml's number.
+static BY_GGML: [u8; 43] = {
+    let mut table = [NONE; 43];
+    let mut row = 0;
+    while row < ROWS.len() {
+        if ROWS[row].ggml != NONE {
+            table[ROWS[row].ggml as usize] = row as u8;
+        }
+        row += 1;
+    }
+    table
+};
+
 impl Dtype {
     /// All types, each once.
     pub fn all() -> impl Iterator<Item = Dtype> {
@@ -95,8 +108,8 @@ impl Dtype {
     }
     /// The type with this number in ggml's `ggml_type`; none for a withdrawn or unknown number.
     pub fn from_ggml(id: u32) -> Option<Dtype> {
-        let id = u8::try_from(id).ok().filter(|&id| id != NONE)?;
-        Self::all().find(|t| t.row().ggml == id)
+        let row = *BY_GGML.get(usize::try_from(id).ok()?)?;
+        (row != NONE).then_some(Dtype(row))
     }
     /// True for numbers that ggml once gave to a type and withdrew.
     pub const fn withdrawn_ggml(id: u32) -> bool {
@@ -157,7 +170,7 @@ impl Dtype {
     }
 
     fn row(self) -> &'static Row {
-        &ROWS[usize::from(self.0)]
+        const { &ROWS }.get(usize::from(self.0)).expect("only numbers of rows are made")
     }
 }
 

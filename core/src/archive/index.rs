@@ -115,15 +115,16 @@ impl Index {
     }
 
     fn of(archive: &Archive<'_>, input: Input<'_>) -> Result<Index, Stop> {
-        // The archive is open, so that many entries are really in the file.
+        // The archive is open: these counts are of what was read, not of what the file says.
         let marks = usize::try_from(archive.marks()).map_err(|_| too_many(archive.marks()))?;
+        let count = marks.min(archive.count() as usize);
         archive.check(&mut alloc::vec![Mark::default(); marks])?;
         let mut index = Index {
             facts: Facts::of(archive, input),
-            rows: Vec::new(),
+            rows: Vec::with_capacity(count),
             text: String::new(),
             dims: Vec::new(),
-            names: HashTable::new(),
+            names: HashTable::with_capacity(count),
             hasher: DefaultHashBuilder::default(),
             pairs: metadata::read(archive)?,
             warnings: Vec::new(),

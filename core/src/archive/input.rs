@@ -61,14 +61,18 @@ impl<'a> Input<'a> {
         self.len == 0
     }
 
-    /// The `len` bytes at `at`.
+    /// The `len` bytes at `at`. Every field of every entry comes through here, so the good case is small.
+    #[inline]
     pub(super) fn slice(&self, at: u64, len: u64) -> Result<&'a [u8], Stop> {
-        let end = self.end(at, len)?;
-        if end > self.bytes.len() as u64 {
-            return Err(Stop::Need(end));
+        match at.checked_add(len) {
+            // Both are at most `bytes.len()`, which is a `usize`.
+            Some(end) if end <= self.bytes.len() as u64 => Ok(&self.bytes[at as usize..end as usize]),
+            _ => Err(self.lacking(at, len)),
         }
-        // Both are at most `bytes.len()`, which is a `usize`.
-        Ok(&self.bytes[at as usize..end as usize])
+    }
+    #[cold]
+    fn lacking(&self, at: u64, len: u64) -> Stop {
+        self.end(at, len).map_or_else(Stop::Bad, Stop::Need)
     }
 
     /// Where a range of the header ends, if the file is that long.
@@ -112,20 +116,28 @@ impl<'a> Cursor<'a> {
     pub(super) fn new(input: Input<'a>, at: u64) -> Self {
         Cursor { input, at, big: false }
     }
+    #[inline]
     pub(super) fn take(&mut self, len: u64) -> Result<&'a [u8], Stop> {
         let bytes = self.input.slice(self.at, len)?;
         self.at += len;
         Ok(bytes)
     }
+    #[inline]
     pub(super) fn u16(&mut self) -> Result<u16, Stop> {
-        self.array().map(if self.big { u16::from_be_bytes } else { u16::from_le_bytes })
+        let number = u16::from_le_bytes(self.array()?);
+        Ok(if self.big { number.swap_bytes() } else { number })
     }
+    #[inline]
     pub(super) fn u32(&mut self) -> Result<u32, Stop> {
-        self.array().map(if self.big { u32::from_be_bytes } else { u32::from_le_bytes })
+        let number = u32::from_le_bytes(self.array()?);
+        Ok(if self.big { number.swap_bytes() } else { number })
     }
+    #[inline]
     pub(super) fn u64(&mut self) -> Result<u64, Stop> {
-        self.array().map(if self.big { u64::from_be_bytes } else { u64::from_le_bytes })
+        let number = u64::from_le_bytes(self.array()?);
+        Ok(if self.big { number.swap_bytes() } else { number })
     }
+    #[inline]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Stop> {
         let mut out = [0; N];
         out.copy_from_slice(self.take(N as u64)?);

@@ -212,6 +212,7 @@ impl<'a> Gguf<'a> {
 }
 
 /// A count or length: 4 bytes in version 1, 8 after it.
+#[inline]
 fn count(cursor: &mut Cursor<'_>, version: u32) -> Result<u64, Stop> {
     if version == 1 { cursor.u32().map(u64::from) } else { cursor.u64() }
 }

@@ -56,7 +56,8 @@ impl<'a> Info<'a> {
                 .values(inner, dtype.block_elements())
             }
         })?;
-        if !offset.is_multiple_of(file.alignment) {
+        // The alignment is a power of two.
+        if offset & (file.alignment - 1) != 0 {
             let error =
                 fail(Class::Misaligned, "the offset {a} of {name} is no multiple of the alignment {b}");
             return Err(error.values(offset, file.alignment));

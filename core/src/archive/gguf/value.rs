@@ -306,12 +306,19 @@ fn array<'a>(cursor: &mut Cursor<'a>, version: u32, depth: u32) -> Result<Array<
         );
         return Err(error.values(elements, 0).into());
     };
+    cursor.input.slice(start.at, total)?;
     match element.size() {
         Some(_) if element != ValueType::Bool => {
             cursor.take(total)?;
         }
+        None if element == ValueType::Text => {
+            // The long arrays: nothing but lengths is looked at.
+            for _ in 0..elements {
+                let len = count(cursor, version)?;
+                cursor.take(len)?;
+            }
+        }
         _ => {
-            cursor.input.slice(start.at, total)?;
             for _ in 0..elements {
                 read(cursor, version, element, below)?;
             }
