@@ -1,1 +1,44 @@
-//! Strict readers of parameter archives over bytes.
+//! Strict readers of parameter archives over bytes: GGUF, safetensors, IRPA.
+//!
+//! - [`Input`]: the bytes of a file that are in memory, and its length; [`Stop`] says which more are needed.
+//! - [`Format`], [`Stranger`]: what a file is, by its content.
+//! - [`Archive`]: a file of any format, read through; [`Entry`], [`Data`], [`Dtype`], [`Text`]: what is in it.
+//! - `Index` (feature `alloc`): the table of a file that outlives its bytes; `Shards`: the index of a sharded checkpoint.
+//! - [`limits`]: every limit.
+//!
+//! What all of them keep true: arithmetic on numbers of a file is checked; recursion is bounded; nothing is reserved by
+//! a number of a file; an entry is listed only once every entry was proven to be inside the file; no byte of tensor data
+//! is touched. Without a heap, [`Archive::open`] and [`Archive::entries`] read as often as needed from the bytes, and
+//! [`Archive::check`] works in room that the caller gives.
+//!
+//! Files, shards and other archives' bytes are opened by the loader, never here.
+
+mod any;
+mod check;
+mod dtype;
+mod entry;
+mod error;
+pub mod gguf;
+#[cfg(feature = "alloc")]
+mod index;
+mod input;
+pub mod irpa;
+mod json;
+pub mod limits;
+mod path;
+pub mod safetensors;
+#[cfg(feature = "alloc")]
+mod shards;
+mod sniff;
+
+pub use any::{Archive, Entries};
+pub use check::Mark;
+pub use dtype::{Dtype, Unsized, elements};
+pub use entry::{Chars, Data, Entry, Shape, Text};
+pub use error::{Class, Error, Escaped};
+#[cfg(feature = "alloc")]
+pub use index::{Index, Item, Pair, Place, Value, Warning};
+pub use input::{Input, Stop};
+#[cfg(feature = "alloc")]
+pub use shards::Shards;
+pub use sniff::{Format, Stranger};
