@@ -1,6 +1,6 @@
 //! An environment of std and a device that a test moves by hand: work runs when the test says so, in the order the test
 //! says, and fails when the test says so.
-#![allow(dead_code, clippy::unwrap_used)] // Each test binary uses its part.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)] // Each test binary uses its part.
 #![allow(unsafe_code)]
 
 use std::{
@@ -127,7 +127,7 @@ impl Sim {
             native_wait: false,
             depth: 64,
             pace: Pace::Pushed,
-            lanes: 64,
+            lanes: u16::MAX,
             align: 16,
             args_max: 256,
             group_max: 64,
