@@ -22,7 +22,7 @@ use std::{
 use wharf_core::fault::{Fault, Kind, Site, Why};
 
 /// Devices of a plugin at most.
-pub const DEVICES_MAX: usize = 4096;
+pub(super) const DEVICES_MAX: usize = 4096;
 /// Bytes of an error's text at most.
 const TEXT_MAX: usize = 64 << 10;
 
