@@ -113,7 +113,7 @@ unsafe fn descriptor(from: *const PluginV1) -> Result<PluginV1, Refusal> {
         return Err(Refusal::Value { what: "size of the descriptor", given: head.struct_size.into(), needed });
     }
     let mut own = MaybeUninit::<PluginV1>::zeroed();
-    let len = size_of::<PluginV1>().min(head.struct_size as usize);
+    let len = sized::whole_words(size_of::<PluginV1>().min(head.struct_size as usize));
     // SAFETY: the descriptor has that many bytes, and `own` no fewer.
     unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), own.as_mut_ptr().cast(), len) };
     // SAFETY: numbers, addresses and nullable functions: zero bytes and the plugin's bytes are values of them.

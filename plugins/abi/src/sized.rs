@@ -52,6 +52,11 @@ pub(crate) unsafe fn size<T: Sized32>(from: To<T>) -> Result<u32, Bad> {
     }
 }
 
+/// No field of a table crosses a word, so a size that is cut down to words cuts no pointer in half.
+pub(crate) const fn whole_words(len: usize) -> usize {
+    len & !7
+}
+
 /// A copy in our own version; what the other side does not know is zero. `struct_size` keeps the other side's size.
 ///
 /// # Safety
@@ -60,7 +65,7 @@ pub(crate) unsafe fn read<T: Sized32>(from: To<T>) -> Result<T, Bad> {
     // SAFETY: the caller's promise is ours.
     let size = unsafe { size(from) }?;
     let mut own = T::empty();
-    let len = size_of::<T>().min(size as usize);
+    let len = whole_words(size_of::<T>().min(size as usize));
     // SAFETY: `len` bytes lie there by the caller's promise and fit `own`; its bytes come from a `T` of some age,
     // whose later fields are integers and nullable pointers, so any prefix of it over zeroes is a `T`.
     unsafe { core::ptr::copy_nonoverlapping(from.0.cast::<u8>(), (&raw mut own).cast::<u8>(), len) };
