@@ -48,7 +48,7 @@ impl Memory {
             return refuse(Why::Zero, [0, 0]);
         }
         if want.align != 0 && !want.align.is_power_of_two() {
-            return refuse(Why::Multiple, [want.align, want.align.next_power_of_two()]);
+            return refuse(Why::Multiple, [want.align, 1 << want.align.ilog2()]);
         }
         if want.align > limits::ALIGN_MAX {
             let values = [want.align, limits::ALIGN_MAX];

@@ -78,8 +78,14 @@ fn open(image: &[u8]) -> Result<Program, Fault> {
     let object = Object::load(image)?;
     let (mut kernels, mut globals) = (Vec::new(), Vec::new());
     for symbol in symbols {
-        // A symbol at address 0 (weak and absent behind an indirection) is not there.
-        let Some(address) = object.symbol(&symbol.name) else { continue };
+        let Some(address) = object.symbol(&symbol.name) else {
+            // Listed, but not for the linker: its table of hashes says otherwise, or the address is 0.
+            if symbol.record.is_none() {
+                continue;
+            }
+            let fault = Fault::caller(Kind::InvalidImage, Site::Load, Why::Address, [0; 2]);
+            return Err(with_text(fault, format!("the linker does not find kernel {}", symbol.name)));
+        };
         let name = symbol.name.into_boxed_str();
         if symbol.kind == SymbolKind::Global {
             globals.push(Global {

@@ -1,4 +1,5 @@
 //! Order, waits between lanes, host calls that block, and who runs what.
+#![allow(clippy::unwrap_used)] // Helpers are tests too.
 
 mod common;
 

@@ -55,6 +55,7 @@ macro_rules! kernel {
                     flags: 0,
                 },)*],
             );
+            #[allow(clippy::too_many_arguments)] // As many as the kernel has.
             #[inline(always)]
             fn body($group: &$crate::WorkGroup $(, $arg: $type)*) $body
             let _ = args;

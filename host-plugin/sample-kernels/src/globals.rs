@@ -7,6 +7,11 @@ use wharf_kernel::{Global, kernel};
 #[allow(non_upper_case_globals)] // The name is what tests of every backend ask for.
 pub static global: Global<[u32; 64]> = Global::new([0; 64]);
 
+/// A number that tests change in the bytes of the image, to tell two images apart once they are loaded.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals)] // As above.
+pub static stamp: Global<u64> = Global::new(u64::from_ne_bytes(*b"stamp:01"));
+
 kernel! {
     /// `global[i] = 2 * i` for the group's items.
     pub fn write(group: &WorkGroup) {

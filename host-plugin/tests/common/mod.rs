@@ -2,7 +2,7 @@
 //!
 //! # Safety
 //! A `Probe` is leaked, so its tick can be used for ever.
-#![allow(unsafe_code, dead_code, unreachable_pub)] // Each test uses its part of this.
+#![allow(unsafe_code, dead_code, unreachable_pub, clippy::unwrap_used)] // Each test uses its part of this.
 
 use std::{
     sync::{
