@@ -1,0 +1,331 @@
+//! What the two ends of a lane and whoever runs it share: the steps, who runs them, how far they are, who waits.
+//!
+//! A track is *run* by one thread at a time, the holder of the `RUN` bit: a worker that found the track in the
+//! pool's queue (`QUEUED`), or a thread in [`Gauge::wait`](wharf_core::device::Gauge::wait) that helps itself. Who
+//! hands over work while it runs leaves a `NOTE`, so that the runner looks again before it lets go. A track that waits
+//! for another is `PARKED`: nobody runs it until that one resumes it. All changes of hands go through this one word.
+
+use crate::{
+    fence,
+    pool::Pool,
+    ring::{Apart, Ring},
+    times::Times,
+};
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU32, AtomicU64, Ordering::*},
+    },
+    thread::{self, Thread},
+};
+use wharf_core::{
+    fault::{Fault, Kind, Site, Why},
+    tick::Tick,
+};
+
+/// A thread runs it.
+const RUN: u32 = 1;
+/// It is in the pool's queue, or about to be.
+const QUEUED: u32 = 2;
+/// Something changed while it ran.
+const NOTE: u32 = 4;
+/// It waits for another track.
+const PARKED: u32 = 8;
+/// Its runner is inside a host call and touches nothing of the lane.
+const CALL: u32 = 16;
+/// The lane was dropped.
+const CLOSED: u32 = 32;
+/// The lane failed.
+const FAILED: u32 = 64;
+/// No step of it runs any more.
+const OVER: u32 = CLOSED | FAILED;
+
+/// Whom to wake at a value.
+enum Who {
+    Thread(Thread),
+    Track(Arc<Track>),
+}
+
+struct Watch {
+    value: u64,
+    who: Who,
+}
+
+/// The state of a lane.
+pub(crate) struct Track {
+    pub(crate) ring: Ring,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) tick: Tick,
+    pub(crate) times: Times,
+    state: Apart<AtomicU32>,
+    reached: Apart<AtomicU64>,
+    /// Least value that somebody waits for; 0 once the lane is over, so that its runner looks up.
+    wake_at: Apart<AtomicU64>,
+    watches: Mutex<Vec<Watch>>,
+    fault: OnceLock<Fault>,
+}
+
+impl Track {
+    pub(crate) fn new(ring: Ring, pool: Arc<Pool>, tick: Tick) -> Self {
+        Self {
+            ring,
+            pool,
+            tick,
+            times: Times::default(),
+            state: Apart(AtomicU32::new(0)),
+            reached: Apart(AtomicU64::new(0)),
+            wake_at: Apart(AtomicU64::new(u64::MAX)),
+            watches: Mutex::new(Vec::new()),
+            fault: OnceLock::new(),
+        }
+    }
+
+    /// The value that all steps before have reached.
+    #[inline]
+    pub(crate) fn reached(&self) -> u64 {
+        self.reached.0.load(Acquire)
+    }
+
+    /// No step runs any more.
+    #[inline]
+    pub(crate) fn over(&self) -> bool {
+        self.state.0.load(Acquire) & OVER != 0
+    }
+
+    /// Why the lane is over, if it failed.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        self.fault.get().copied()
+    }
+
+    /// Somebody runs it, or will without being asked again.
+    pub(crate) fn attended(&self) -> bool {
+        self.state.0.load(Acquire) & (RUN | QUEUED | PARKED | OVER) != 0
+    }
+
+    /// Changes the state by `change`, which answers the new one or `None` to leave it. Answers the old state.
+    #[inline]
+    fn turn(&self, change: impl Fn(u32) -> Option<u32>) -> Result<u32, u32> {
+        self.state.0.fetch_update(AcqRel, Acquire, change)
+    }
+
+    /// Sees to it that work handed over before is run.
+    #[inline]
+    pub(crate) fn kick(self: &Arc<Self>) {
+        // Also where nothing changes the word is written: the runner's own write then comes after ours, and it sees
+        // the work, or before, and we see that it let go.
+        let old = self.turn(|s| {
+            Some(match s {
+                s if s & OVER != 0 => return None,
+                s if s & RUN != 0 => s | NOTE,
+                s if s & (QUEUED | PARKED) != 0 => s,
+                s => s | QUEUED,
+            })
+        });
+        if old.is_ok_and(|s| s & (RUN | QUEUED | PARKED) == 0) {
+            self.pool.push(self.clone());
+        }
+    }
+
+    /// What it was parked for has come.
+    fn resume(self: &Arc<Self>) {
+        let old = self.turn(|s| {
+            Some(match s {
+                s if s & OVER != 0 => return None,
+                s if s & RUN != 0 => s | NOTE,
+                s => s & !PARKED | QUEUED,
+            })
+        });
+        if old.is_ok_and(|s| s & (RUN | QUEUED) == 0) {
+            self.pool.push(self.clone());
+        }
+    }
+
+    /// A waiter takes the run.
+    #[inline]
+    pub(crate) fn claim(&self) -> bool {
+        let state = self.state.0.load(Relaxed);
+        state & (RUN | PARKED | OVER) == 0
+            && self.state.0.compare_exchange(state, state & !NOTE | RUN, Acquire, Relaxed).is_ok()
+    }
+
+    /// A worker that took it from the queue takes the run.
+    pub(crate) fn claim_queued(&self) -> bool {
+        let old = self.turn(|s| {
+            Some(if s & (RUN | PARKED | OVER) == 0 { s & !(QUEUED | NOTE) | RUN } else { s & !QUEUED })
+        });
+        old.is_ok_and(|s| s & (RUN | PARKED | OVER) == 0)
+    }
+
+    /// The runner found nothing more and lets go. `false`: look again.
+    #[inline]
+    pub(crate) fn release(&self) -> bool {
+        self.turn(|s| (s & NOTE == 0 || s & OVER != 0).then_some(s & !(RUN | NOTE)))
+            .map_err(|_| self.state.0.fetch_and(!NOTE, AcqRel))
+            .is_ok()
+    }
+
+    /// The runner lets go of a track with steps left, which go to the pool.
+    pub(crate) fn hand_over(self: &Arc<Self>) {
+        let old = self.turn(|s| {
+            let s = s & !(RUN | NOTE);
+            Some(if s & OVER != 0 { s } else { s | QUEUED })
+        });
+        if old.is_ok_and(|s| s & (QUEUED | OVER) == 0) {
+            self.pool.push(self.clone());
+        }
+    }
+
+    /// The runner lets go until it is resumed. `false`: look again.
+    pub(crate) fn park(&self) -> bool {
+        self.turn(|s| (s & (NOTE | OVER) == 0).then_some(s & !RUN | PARKED))
+            .map_err(|_| self.state.0.fetch_and(!NOTE, AcqRel))
+            .is_ok()
+    }
+
+    /// The runner leaves the lane alone for the time of a host call.
+    pub(crate) fn enter_call(&self) {
+        self.state.0.fetch_or(CALL, AcqRel);
+    }
+
+    /// The host call has ended. `false`: the lane is over, nothing of it may be touched.
+    pub(crate) fn leave_call(&self) -> bool {
+        self.state.0.fetch_and(!CALL, AcqRel) & OVER == 0
+    }
+
+    /// The runner raises the timeline, and wakes whom that concerns.
+    #[inline]
+    pub(crate) fn raise(&self, value: u64, tell: bool) {
+        self.tick.advance_quietly(value);
+        self.reached.0.store(value, Release);
+        fence::light();
+        if self.wake_at.0.load(Relaxed) <= value {
+            self.wake();
+        }
+        if tell {
+            self.tick.tell();
+        }
+    }
+
+    fn watches(&self) -> MutexGuard<'_, Vec<Watch>> {
+        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes everybody who waits for what was reached, or all if the lane is over.
+    #[cold]
+    fn wake(&self) {
+        let (reached, over) = (self.reached(), self.over());
+        let mut watches = self.watches();
+        let (due, rest) = std::mem::take(&mut *watches).into_iter().partition(|w| over || w.value <= reached);
+        *watches = rest;
+        self.next_wake(&watches);
+        drop(watches);
+        let due: Vec<Watch> = due;
+        for watch in due {
+            match watch.who {
+                Who::Thread(thread) => thread.unpark(),
+                Who::Track(track) => track.resume(),
+            }
+        }
+    }
+
+    /// Makes the runner look up after this step; under the lock, so that no older thought of `next_wake` stays.
+    fn look_up(&self) {
+        let watches = self.watches();
+        self.next_wake(&watches);
+    }
+
+    /// Whether the runner has to stop.
+    #[inline]
+    pub(crate) fn stopped(&self) -> bool {
+        self.wake_at.0.load(Relaxed) == 0 && self.over()
+    }
+
+    fn next_wake(&self, watches: &[Watch]) {
+        let least = watches.iter().map(|w| w.value).min().unwrap_or(u64::MAX);
+        self.wake_at.0.store(if self.over() { 0 } else { least }, SeqCst);
+    }
+
+    /// Enters `who` for `value` in place of an earlier entry.
+    fn watch(&self, value: u64, who: Who) {
+        let mut watches = self.watches();
+        watches.retain(|w| !same(&w.who, &who));
+        watches.push(Watch { value, who });
+        self.next_wake(&watches);
+        drop(watches);
+        fence::heavy();
+    }
+
+    fn unwatch(&self, who: &Who) {
+        let mut watches = self.watches();
+        watches.retain(|w| !same(&w.who, who));
+        self.next_wake(&watches);
+    }
+
+    /// Whether a track that is run as `other` need not wait for `value` here; else it is entered to be resumed.
+    pub(crate) fn passed(self: &Arc<Self>, value: u64, other: &Arc<Track>) -> bool {
+        if self.reached() >= value || self.over() {
+            return true;
+        }
+        // Its last submit may have left the run to a wait that has not come.
+        self.kick();
+        let who = Who::Track(other.clone());
+        self.watch(value, Who::Track(other.clone()));
+        let passed = self.reached() >= value || self.over();
+        if passed {
+            self.unwatch(&who);
+        }
+        passed
+    }
+
+    /// Sleeps until `value` is reached or the lane is over.
+    pub(crate) fn sleep(&self, value: u64) {
+        let who = Who::Thread(thread::current());
+        self.watch(value, Who::Thread(thread::current()));
+        while self.reached() < value && !self.over() {
+            thread::park();
+        }
+        self.unwatch(&who);
+    }
+
+    /// The runner ends the lane: what is left never runs.
+    pub(crate) fn fail(&self, fault: &Fault) {
+        let _ = self.fault.set(*fault);
+        let first = self.state.0.fetch_or(FAILED, AcqRel) & OVER == 0;
+        self.look_up();
+        if first {
+            self.tick.fail(fault);
+        }
+        self.wake();
+        self.state.0.fetch_and(!(RUN | NOTE), AcqRel);
+    }
+
+    /// The runner lets go of a lane that is over.
+    pub(crate) fn abandon(&self) {
+        self.state.0.fetch_and(!(RUN | NOTE), AcqRel);
+    }
+
+    /// The lane is dropped: when this returns nobody touches its tick any more. Waits for the step that is running,
+    /// but not for a host call, and not if the caller (`own`) is the runner.
+    pub(crate) fn close(&self, own: bool) {
+        self.state.0.fetch_or(CLOSED, AcqRel);
+        if self.ring.pending() {
+            let _ = self.fault.set(Fault::caller(Kind::Cancelled, Site::Close, Why::Unknown, [0; 2]));
+        }
+        self.look_up();
+        let busy = || self.state.0.load(Acquire) & (RUN | CALL) == RUN;
+        let mut turns = 0_u32;
+        while !own && busy() {
+            turns += 1;
+            if turns < 100 { std::hint::spin_loop() } else { thread::yield_now() }
+        }
+        self.wake();
+    }
+}
+
+fn same(a: &Who, b: &Who) -> bool {
+    match (a, b) {
+        (Who::Thread(a), Who::Thread(b)) => a.id() == b.id(),
+        (Who::Track(a), Who::Track(b)) => Arc::ptr_eq(a, b),
+        _ => false,
+    }
+}
