@@ -72,6 +72,21 @@ impl<D: Device, E: Env> Runtime<D, E> {
         self.bell.ring::<E>();
     }
 
+    /// Pumps until no lane is left: every queue was closed and its work has ended. `false`: not in time.
+    pub fn drain(&self, until: Deadline) -> bool {
+        let lanes = || (0..self.lanes.used()).any(|slot| self.lanes.body(slot).is_some_and(|q| q.cell.with(|c| c.get().is_some())));
+        self.bell.interest.fetch_add(1, SeqCst);
+        let mut in_time = true;
+        while in_time && (lanes() || self.has_works()) {
+            let seen = self.bell.epoch.load(Acquire);
+            let at_most = if let Next::In(ns) = self.poll() { ns } else { 1_000_000 };
+            in_time = E::sleep(&self.bell.epoch, seen, until, at_most);
+        }
+        self.poll();
+        self.bell.interest.fetch_sub(1, Relaxed);
+        in_time && self.late_count() == 0
+    }
+
     fn pump_lane(&self, slot: u32, queue: &'static Queue<D, E>) -> Next {
         let (next, ended) = queue.cell.with(|cell| {
             let Some(lane) = cell.get() else { return (Next::Idle, None) };

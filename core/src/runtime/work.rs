@@ -75,6 +75,11 @@ impl<D: Device, E: Env> Runtime<D, E> {
         Ok(())
     }
 
+    /// Whether a job is not over.
+    pub(crate) fn has_works(&self) -> bool {
+        (0..self.works.used()).any(|index| self.works.current(index).is_some())
+    }
+
     /// Steps every job. Under the pump's lock.
     pub(crate) fn run_works(&self) -> Next {
         let mut next = Next::Idle;

@@ -1,0 +1,129 @@
+//! One archive: its bytes mapped, its table read.
+//!
+//! # Safety
+//! A mapping shows the file as it is; another process that cuts the file while bytes are read from it can end this one.
+//! Nothing is concluded from the bytes beyond what the table proved at the file's length when it was opened.
+#![allow(unsafe_code)]
+
+use crate::error::{Error, ErrorKind, Result};
+use memmap2::{Mmap, MmapMut};
+use std::{
+    fs::{File, OpenOptions},
+    path::{Path, PathBuf},
+};
+use wharf_core::{
+    archive::{self, Class, Index, Input, Stop},
+    bits::Access,
+};
+
+/// How an archive is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Its bytes are only read.
+    #[default]
+    Read,
+    /// Scatter may write into its tensors.
+    Write,
+}
+
+enum Bytes {
+    Empty,
+    Read(Mmap),
+    Write(MmapMut),
+}
+
+/// An archive that is open.
+pub struct ArchiveFile {
+    path: PathBuf,
+    bytes: Bytes,
+    index: Index,
+}
+
+impl ArchiveFile {
+    /// Opens a file, finds its format by its content and reads its table; no byte of a tensor is touched.
+    ///
+    /// # Errors
+    /// A file that is not there; anything in it that does not hold, with where and what to do.
+    pub fn open(path: &Path, mode: Mode) -> Result<ArchiveFile> {
+        let bytes = map(path, mode)?;
+        let input = Input::whole(bytes.as_slice());
+        let index = Index::read(input).map_err(|stop| at_fault(path, stop))?;
+        Ok(ArchiveFile { path: path.to_owned(), bytes, index })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+    /// The table.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+    /// All bytes of the file.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.as_slice()
+    }
+    /// What may be done with its tensors.
+    pub(crate) fn access(&self) -> Access {
+        match self.bytes {
+            Bytes::Write(_) => Access::READ | Access::WRITE,
+            _ => Access::READ,
+        }
+    }
+    /// Address of the file's first byte.
+    pub(crate) fn address(&self) -> u64 {
+        self.bytes.as_slice().as_ptr() as u64
+    }
+}
+
+impl Bytes {
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Bytes::Empty => &[],
+            Bytes::Read(map) => map,
+            Bytes::Write(map) => map,
+        }
+    }
+}
+
+fn map(path: &Path, mode: Mode) -> Result<Bytes> {
+    let opened = match mode {
+        Mode::Read => File::open(path),
+        Mode::Write => OpenOptions::new().read(true).write(true).open(path),
+    };
+    let file = opened.map_err(|error| Error::io(path, "cannot be opened", &error))?;
+    let facts = file.metadata().map_err(|error| Error::io(path, "cannot be examined", &error))?;
+    if facts.is_dir() {
+        let error = Error::new(ErrorKind::NoSuchFile, format!("{} is a folder, not an archive", path.display()));
+        return Err(error.in_file(path).next("name the archive itself, or the index file of a sharded model"));
+    }
+    if facts.len() == 0 {
+        return Ok(Bytes::Empty); // Nothing can be mapped; the reader says that it is empty.
+    }
+    let mapped = match mode {
+        // SAFETY: as this file's `# Safety` says.
+        Mode::Read => unsafe { Mmap::map(&file) }.map(Bytes::Read),
+        // SAFETY: as above.
+        Mode::Write => unsafe { MmapMut::map_mut(&file) }.map(Bytes::Write),
+    };
+    mapped.map_err(|error| Error::io(path, "cannot be mapped", &error))
+}
+
+/// A reader's error about a file.
+pub(crate) fn at_fault(path: &Path, stop: Stop) -> Error {
+    let error = match stop {
+        Stop::Bad(error) => error,
+        Stop::Need(_) => return Error::new(ErrorKind::Internal, "a whole file was not enough").in_file(path),
+    };
+    fault(path, &error)
+}
+
+pub(crate) fn fault(path: &Path, error: &archive::Error) -> Error {
+    let advice = match error.class() {
+        Class::Truncated => "download it again, or compare its length with the source's",
+        Class::BadMagic => "check that this is the file you meant",
+        _ => "the file is damaged or its writer is at fault; another copy may be good",
+    };
+    let message = format!("{}: {error}", path.display());
+    Error::new(ErrorKind::Archive(error.class()), message).in_file(path).next(advice)
+}

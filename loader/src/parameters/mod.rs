@@ -1,0 +1,238 @@
+//! Parameters: the tensors of one or more archives, by name.
+
+mod file;
+mod shards;
+
+pub use file::{ArchiveFile, Mode};
+
+use crate::{
+    error::{Error, ErrorKind, Result},
+    near,
+};
+use file::fault;
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use wharf_core::{
+    archive::{Class, Data, Escaped},
+    batch::Stored,
+};
+
+/// A tensor of an archive, as it is listed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor<'a> {
+    /// The scope of its archive, empty unless one was given.
+    pub scope: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// Its type, where the format has types.
+    pub dtype: Option<&'static str>,
+    /// Its dimensions, outermost first, where the format has shapes.
+    pub shape: Option<&'a [u64]>,
+    /// Bytes.
+    pub bytes: u64,
+    /// Where those are.
+    pub place: TensorPlace,
+    /// The archive that lists it.
+    pub file: &'a Path,
+}
+
+/// Where a tensor's bytes are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TensorPlace {
+    /// In its archive, from this offset on.
+    Offset(u64),
+    /// Nowhere: a pattern, repeated.
+    Splat(Vec<u8>),
+    /// In another file, from this offset on.
+    External(PathBuf, u64),
+}
+
+/// Archives under scopes, opened together.
+#[derive(Clone, Default)]
+pub struct Parameters {
+    files: Vec<Scoped>,
+    /// File and entry by scope and name.
+    names: HashMap<(String, String), (usize, usize)>,
+    /// File and entry in the order of files and entries.
+    order: Vec<(usize, usize)>,
+}
+
+#[derive(Clone)]
+struct Scoped {
+    scope: String,
+    file: Arc<ArchiveFile>,
+    /// Names that the set assigns to this file; none: all.
+    only: Option<Arc<std::collections::HashSet<String>>>,
+}
+
+impl Parameters {
+    /// The tensors of one archive (or of a sharded set, by its index file), to be read.
+    ///
+    /// # Errors
+    /// A file that is missing or at fault.
+    pub fn open(path: impl AsRef<Path>) -> Result<Parameters> {
+        let mut parameters = Parameters::default();
+        parameters.add("", path, Mode::Read)?;
+        Ok(parameters)
+    }
+
+    /// Also the tensors of this archive, under a scope. On error nothing was added.
+    ///
+    /// # Errors
+    /// A file that is missing or at fault; a name that the scope already has.
+    pub fn add(&mut self, scope: &str, path: impl AsRef<Path>, mode: Mode) -> Result<()> {
+        let path = path.as_ref();
+        let mut grown = self.clone();
+        if shards::is_index(path) {
+            for (file, names) in shards::open(path, mode)? {
+                grown.push(scope, file, Some(names))?;
+            }
+        } else {
+            grown.push(scope, ArchiveFile::open(path, mode)?, None)?;
+        }
+        *self = grown;
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        scope: &str,
+        file: ArchiveFile,
+        only: Option<std::collections::HashSet<String>>,
+    ) -> Result<()> {
+        let (number, file) = (self.files.len(), Arc::new(file));
+        for (entry, item) in file.index().entries().enumerate() {
+            if only.as_ref().is_some_and(|only| !only.contains(item.name)) {
+                continue;
+            }
+            let key = (scope.to_owned(), item.name.to_owned());
+            if let Some((before, _)) = self.names.insert(key, (number, entry)) {
+                let first = if before == number { &file } else { &self.files[before].file };
+                let message = format!(
+                    "{}: duplicate_name: tensor `{}` is in {} too",
+                    file.path().display(),
+                    near::escaped(item.name),
+                    first.path().display()
+                );
+                let error = Error::new(ErrorKind::Archive(Class::DuplicateName), message).in_file(file.path());
+                return Err(error.next("give the archives scopes of their own: `scope=FILE`"));
+            }
+            self.order.push((number, entry));
+        }
+        self.files.push(Scoped { scope: scope.into(), file, only: only.map(Arc::new) });
+        Ok(())
+    }
+
+    /// The archives with their scopes.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &ArchiveFile)> {
+        self.files.iter().map(|scoped| (scoped.scope.as_str(), &*scoped.file))
+    }
+
+    /// Whether the archive with this number is a part of a set that an index put together.
+    pub fn is_shard(&self, file: usize) -> bool {
+        self.files.get(file).is_some_and(|scoped| scoped.only.is_some())
+    }
+
+    /// Tensors in all.
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+    /// Bytes of all tensors, saturating.
+    pub fn total_bytes(&self) -> u64 {
+        self.tensors().fold(0, |sum, tensor| sum.saturating_add(tensor.bytes))
+    }
+
+    /// All tensors, in the order of archives and entries.
+    pub fn tensors(&self) -> impl Iterator<Item = Tensor<'_>> {
+        self.order.iter().filter_map(|(file, entry)| self.tensor(*file, *entry))
+    }
+
+    fn tensor(&self, file: usize, entry: usize) -> Option<Tensor<'_>> {
+        let scoped = self.files.get(file)?;
+        let item = scoped.file.index().entry(entry)?;
+        let (bytes, place) = match item.data {
+            Data::Range { offset, len } => (len, TensorPlace::Offset(offset)),
+            Data::Splat { pattern, pattern_len, len } => {
+                (len, TensorPlace::Splat(pattern[..usize::from(pattern_len).min(16)].to_vec()))
+            }
+            Data::External { path, offset, len } => {
+                let path: String = path.chars().collect();
+                (len, TensorPlace::External(path.into(), offset))
+            }
+        };
+        Some(Tensor {
+            scope: &scoped.scope,
+            name: item.name,
+            dtype: item.dtype.map(|dtype| dtype.name()),
+            shape: item.dtype.map(|_| item.shape),
+            bytes,
+            place,
+            file: scoped.file.path(),
+        })
+    }
+
+    /// A tensor by name: `name`, or `scope::name`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoSuchTensor`] with the nearest names.
+    pub fn find(&self, name: &str) -> Result<Tensor<'_>> {
+        let (file, entry) = self.place(name)?;
+        self.tensor(file, entry).ok_or_else(|| Error::new(ErrorKind::Internal, "a listed tensor is gone"))
+    }
+
+    fn place(&self, name: &str) -> Result<(usize, usize)> {
+        let whole = self.names.get(&(String::new(), name.to_owned()));
+        let scoped = || {
+            let (scope, name) = name.split_once("::")?;
+            self.names.get(&(scope.to_owned(), name.to_owned()))
+        };
+        whole.or_else(scoped).copied().ok_or_else(|| self.no_such(name))
+    }
+
+    fn no_such(&self, name: &str) -> Error {
+        let full: Vec<String> = self
+            .tensors()
+            .map(|t| if t.scope.is_empty() { t.name.to_owned() } else { format!("{}::{}", t.scope, t.name) })
+            .collect();
+        let there = near::there_are(name, "tensors", full.iter().map(String::as_str));
+        let files: Vec<String> = self.files().map(|(_, file)| file.path().display().to_string()).collect();
+        let message = format!("no tensor `{}` in {}{there}", Escaped(name.as_bytes()), files.join(", "));
+        let error = Error::new(ErrorKind::NoSuchTensor, message).next("`wharf list FILE` lists them all");
+        match self.files.first() {
+            Some(scoped) if self.files.len() == 1 => error.in_file(scoped.file.path()),
+            _ => error,
+        }
+    }
+
+    /// Where the bytes of a tensor are in this process, for a batch.
+    ///
+    /// # Errors
+    /// No such tensor; one whose bytes are in another file.
+    pub(crate) fn stored(&self, name: &str) -> Result<Stored> {
+        let (file, entry) = self.place(name)?;
+        let file = &self.files[file].file;
+        let gone = || Error::new(ErrorKind::Internal, "a listed tensor is gone");
+        let item = file.index().entry(entry).ok_or_else(gone)?;
+        match item.data {
+            Data::Range { offset, len } => {
+                Ok(Stored::Memory { address: file.address() + offset, len, access: file.access() })
+            }
+            Data::Splat { pattern, pattern_len, len } => Ok(Stored::Splat { pattern, pattern_len, len }),
+            Data::External { path, .. } => {
+                let message = format!(
+                    "{}: tensor `{}` lies in another file, `{path}`: loading such tensors is not supported yet",
+                    file.path().display(),
+                    near::escaped(name)
+                );
+                Err(Error::new(ErrorKind::Archive(Class::UnsupportedEntry), message).in_file(file.path()))
+            }
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Queues: operations in order on one device.
+//!
+//! # Safety
+//! Bytes of the caller that a backend reads or writes outlive the operation: the blocking calls wait for its end before
+//! they return, whatever happens.
+#![allow(unsafe_code)]
+
+use crate::{
+    args::Args,
+    buffer::Buffer,
+    calls,
+    device::Device,
+    engine::Core,
+    error::{Error, ErrorKind, Result},
+    event::{Event, QueueHandle},
+    program::Kernel,
+};
+use std::{fmt, ptr};
+use wharf_core::{
+    device::Hint,
+    fault::Fault,
+    runtime::{Around, LaunchArgs, Order, QueueOptions, Span},
+    timeline::{Look, Point},
+};
+
+/// Operations on a device, one after the other (or each for itself, as chosen). Any number of threads may use one.
+pub struct Queue {
+    device: Device,
+    handle: QueueHandle,
+    order: Order,
+}
+
+impl Queue {
+    pub(crate) fn open(device: Device, options: QueueOptions) -> Result<Queue> {
+        let handle = device.core().queue(device.index, options)?;
+        Ok(Queue { device, handle, order: options.order })
+    }
+
+    fn core(&self) -> &'static Core {
+        self.device.core()
+    }
+
+    pub(crate) fn handle(&self) -> QueueHandle {
+        self.handle
+    }
+
+    /// The device it belongs to.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// An event for what was just submitted; starts the pump if something is held.
+    fn event(&self, submitted: std::result::Result<Option<Point>, Fault>) -> Result<Event> {
+        self.device.engine.kick();
+        match submitted? {
+            Some(point) => Event::at(&self.device.engine, point, self.handle),
+            None => Err(Error::new(ErrorKind::Usage, "a queue of free order gives no events: name a timeline to signal")),
+        }
+    }
+
+    /// A kernel over `groups` work-groups of `size` work-items, in x, y, z. Arguments are captured now.
+    ///
+    /// # Errors
+    /// Sizes or arguments that are not the kernel's; a kernel of another device; the queue's failure.
+    pub fn launch(&self, kernel: &Kernel, groups: [u32; 3], size: [u32; 3], args: &Args) -> Result<Event> {
+        self.launch_shared(kernel, groups, size, 0, args)
+    }
+
+    /// The same with dynamic shared memory for each group.
+    ///
+    /// # Errors
+    /// As [`Queue::launch`].
+    pub fn launch_shared(
+        &self,
+        kernel: &Kernel,
+        groups: [u32; 3],
+        size: [u32; 3],
+        shared: u32,
+        args: &Args,
+    ) -> Result<Event> {
+        let launch = LaunchArgs { groups, size, shared, args: args.as_bytes() };
+        let submitted = self.core().launch(self.handle, kernel.handle(), &launch, &Around::NONE);
+        self.event(submitted).map_err(|error| error.about(&format!("kernel `{}`", kernel.name())))
+    }
+
+    /// Bytes from buffer to buffer.
+    ///
+    /// # Errors
+    /// Lengths that differ, ranges that overlap, a device that does not reach the other side; the queue's failure.
+    pub fn copy(&self, from: &Buffer, to: &Buffer) -> Result<Event> {
+        self.event(self.core().copy(self.handle, &from.span(), &to.span(), &Around::NONE))
+    }
+
+    /// A pattern again and again over a buffer whose length is a multiple of the pattern's.
+    ///
+    /// # Errors
+    /// An empty pattern, a length that is no multiple; the queue's failure.
+    pub fn fill(&self, to: &Buffer, pattern: &[u8]) -> Result<Event> {
+        self.event(self.core().fill(self.handle, &to.span(), pattern, &Around::NONE))
+    }
+
+    /// Bytes that are captured now and written in order: for small things.
+    ///
+    /// # Errors
+    /// A length that is not the buffer's; the queue's failure.
+    pub fn update(&self, to: &Buffer, bytes: &[u8]) -> Result<Event> {
+        self.event(self.core().update(self.handle, &to.span(), bytes, &Around::NONE))
+    }
+
+    /// Writes bytes in order, and returns when they are there.
+    ///
+    /// # Errors
+    /// A length that is not the buffer's; the queue's failure.
+    pub fn write(&self, to: &Buffer, bytes: &[u8]) -> Result<()> {
+        let span = same_len(to.span(), bytes.len())?;
+        // SAFETY: `bytes` outlives `finish`, which returns when the operation has ended.
+        let submitted = unsafe { self.core().copy_in(self.handle, bytes.as_ptr(), &span, &waiting()) };
+        self.finish(submitted)
+    }
+
+    /// Reads bytes in order, and returns when they are here.
+    ///
+    /// # Errors
+    /// A length that is not the buffer's; the queue's failure.
+    pub fn read(&self, from: &Buffer, bytes: &mut [u8]) -> Result<()> {
+        let span = same_len(from.span(), bytes.len())?;
+        // SAFETY: `bytes` outlives `finish`, which returns when the operation has ended, and is borrowed alone.
+        let submitted = unsafe { self.core().copy_out(self.handle, &span, bytes.as_mut_ptr(), &waiting()) };
+        self.finish(submitted)
+    }
+
+    /// A function of the caller's, in order, on a thread of the backend. It may block: this queue waits, others do not.
+    /// If the queue fails first it is dropped without a call.
+    ///
+    /// # Errors
+    /// A device that runs no host calls; the queue's failure.
+    pub fn host_call(&self, call: impl FnOnce() + Send + 'static) -> Result<Event> {
+        let call = calls::keep(ptr::from_ref(self.core()) as usize, Box::new(call));
+        // SAFETY: `call` is a function over a number that it looks up; any thread may call it at any time.
+        let submitted = unsafe { self.core().host_call(self.handle, call, &Around::NONE) };
+        if submitted.is_err() {
+            calls::cancel(&call);
+        }
+        self.event(submitted)
+    }
+
+    /// What follows waits for these events, of any queue, device or batch of this runtime.
+    ///
+    /// # Errors
+    /// The queue's failure.
+    pub fn wait_for(&self, events: &[&Event]) -> Result<Event> {
+        let waits: Vec<Point> = events.iter().map(|event| event.point()).collect();
+        let around = Around { waits: &waits, signals: &[], hint: Hint::None };
+        self.event(self.core().barrier(self.handle, &around))
+    }
+
+    /// The moment when everything submitted so far has ended.
+    ///
+    /// # Errors
+    /// The queue's failure.
+    pub fn record(&self) -> Result<Event> {
+        self.event(self.core().barrier(self.handle, &Around::NONE))
+    }
+
+    /// Returns once everything submitted so far has ended.
+    ///
+    /// # Errors
+    /// The first failure among it.
+    pub fn sync(&self) -> Result<()> {
+        Ok(self.core().sync(self.handle, None)?)
+    }
+
+    /// Whether everything submitted has ended.
+    ///
+    /// # Errors
+    /// The queue's failure.
+    pub fn is_idle(&self) -> Result<bool> {
+        Ok(self.core().is_idle(self.handle)?)
+    }
+
+    /// Waits for the end of an operation that uses the caller's bytes: until it has ended, not only until it failed.
+    fn finish(&self, submitted: std::result::Result<Option<Point>, Fault>) -> Result<()> {
+        self.device.engine.kick();
+        if self.order == Order::Free {
+            submitted?;
+            return self.sync();
+        }
+        let point = submitted?;
+        let point = point.ok_or_else(|| Error::new(ErrorKind::Internal, "an operation in order ended nowhere"))?;
+        match self.core().wait(point, None) {
+            Ok(()) => Ok(()),
+            Err(fault) => match self.core().look(point) {
+                Ok(Look::Reached) => Ok(()),
+                _ => Err(fault.into()),
+            },
+        }
+    }
+}
+
+fn waiting() -> Around<'static> {
+    Around { waits: &[], signals: &[], hint: Hint::Waiting }
+}
+
+fn same_len(span: Span, len: usize) -> Result<Span> {
+    if span.len == len as u64 {
+        return Ok(span);
+    }
+    let message = format!("{len} bytes for a buffer of {}: take a slice of the longer one", span.len);
+    Err(Error::new(ErrorKind::Usage, message))
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // What was submitted still runs; only the handle ends. A queue that failed closes just as well.
+        let _ = self.core().close(self.handle);
+        self.device.engine.kick();
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Queue({:?} on {})", self.handle, self.device.id())
+    }
+}
