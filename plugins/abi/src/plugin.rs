@@ -120,7 +120,7 @@ macro_rules! __export_symbols {
             #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__wharf_plugin"))]
             #[cfg_attr(windows, unsafe(link_section = ".wharf"))]
             #[cfg_attr(not(any(target_vendor = "apple", windows)), unsafe(link_section = ".wharf.plugin"))]
-            static RECORD: [u8; META.len()] = META.record();
+            static RECORD: [u8; META.record_len()] = META.record();
         };
     };
 }

@@ -3,6 +3,7 @@
 //! # Safety
 //! The library is built from this tree and never closed.
 #![allow(unsafe_code)]
+#![allow(clippy::unwrap_used)] // These are tests.
 
 mod common;
 
@@ -31,7 +32,8 @@ fn library() -> PathBuf {
             cargo.arg("--release");
         }
         assert!(cargo.status().unwrap().success());
-        let name = format!("{}wharf_null_plugin{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+        let name =
+            format!("{}wharf_null_plugin{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
         profile.join(name)
     })
     .clone()

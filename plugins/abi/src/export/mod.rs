@@ -12,6 +12,7 @@
 
 mod device;
 mod memory;
+mod op;
 mod plugin;
 mod program;
 mod queue;

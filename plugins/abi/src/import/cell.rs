@@ -5,10 +5,7 @@
 //! `tick` and `calls` are written only while the cell has no lane (taken from the free list, before `create`).
 #![allow(unsafe_code)]
 
-use crate::{
-    negotiate::Calls,
-    tables::Status,
-};
+use crate::{negotiate::Calls, tables::Status};
 use core::{
     cell::UnsafeCell,
     sync::atomic::{AtomicU32, Ordering::*},

@@ -87,9 +87,7 @@ impl DynDevice {
 }
 
 fn decode(from: &tables::Caps, backend: u16) -> Result<Caps, Fault> {
-    let broken = |what, value: u32| {
-        Err(code::broken(Site::Device, Why::Mismatch, [value.into(), 0], what))
-    };
+    let broken = |what, value: u32| Err(code::broken(Site::Device, Why::Mismatch, [value.into(), 0], what));
     let pace = match from.pace {
         pace::PUSHED => Pace::Pushed,
         pace::ON_REQUEST => Pace::OnRequest,
@@ -172,8 +170,7 @@ impl Describe for DynDevice {
         let property = need(calls.device.property, Site::Property)?;
         let mut len = 0u64;
         // SAFETY: a listed device, a place for as many bytes as said, and one for the length.
-        let status =
-            unsafe { property(self.handle, id, out.as_mut_ptr(), out.len() as u64, &raw mut len) };
+        let status = unsafe { property(self.handle, id, out.as_mut_ptr(), out.len() as u64, &raw mut len) };
         if status.err == 0 && status.code != 0 && code::decode(status.code).0 == Kind::NotFound {
             return Ok(None);
         }

@@ -134,7 +134,12 @@ impl Instance {
             self.calls.check(status, Site::Device)?;
             if count as usize > DEVICES_MAX {
                 let values = [count.into(), DEVICES_MAX as u64];
-                return Err(code::broken(Site::Device, Why::Limit, values, "the plugin lists too many devices"));
+                return Err(code::broken(
+                    Site::Device,
+                    Why::Limit,
+                    values,
+                    "the plugin lists too many devices",
+                ));
             }
             if count as usize <= handles.len() {
                 break;
@@ -145,7 +150,12 @@ impl Instance {
         for (n, handle) in handles.iter().enumerate() {
             if *handle == 0 || handles[..n].contains(handle) {
                 let values = [n as u64, *handle];
-                return Err(code::broken(Site::Device, Why::Entry, values, "a device handle is null or twice there"));
+                return Err(code::broken(
+                    Site::Device,
+                    Why::Entry,
+                    values,
+                    "a device handle is null or twice there",
+                ));
             }
         }
         let reason = if status.err != 0 { self.calls.text(status.err) } else { None };

@@ -15,8 +15,8 @@ use crate::{
     code,
     negotiate::Calls,
     tables::{
-        self, AfterArgs, CallArgs, CopyArgs, FileArgs, FillArgs, LaunchArgs, OpArgs, PrefetchArgs, QueueArgs, Sized32,
-        Status, SubmitFn, To, UpdateArgs, hint, op_flag,
+        self, AfterArgs, CallArgs, CopyArgs, FileArgs, FillArgs, LaunchArgs, OpArgs, PrefetchArgs, QueueArgs,
+        Sized32, Status, SubmitFn, To, UpdateArgs, hint, op_flag,
     },
 };
 use core::{mem::MaybeUninit, ptr, sync::atomic::Ordering::*};
@@ -70,7 +70,12 @@ impl DynLane {
             cell.end();
             calls.check(status, Site::Queue)?;
             // The plugin says it made a queue, so the cell may be in use: it is not given back.
-            return Err(code::broken(Site::Queue, Why::Stale, [0; 2], "the plugin made a queue with handle 0"));
+            return Err(code::broken(
+                Site::Queue,
+                Why::Stale,
+                [0; 2],
+                "the plugin made a queue with handle 0",
+            ));
         }
         device.instance.lanes().fetch_add(1, AcqRel);
         let instance = device.instance.clone();
@@ -138,8 +143,9 @@ impl DynLane {
         let (mut taken, stride) = (0u32, size_of::<tables::Op>() as u32);
         // SAFETY: a live queue, entered by this thread alone (`&mut self`); `ready` operations were written, and
         // they and what they borrow live for the call.
-        let status =
-            unsafe { (self.submit)(self.queue, To(ops.as_ptr().cast()), ready, stride, hint, &raw mut taken) };
+        let status = unsafe {
+            (self.submit)(self.queue, To(ops.as_ptr().cast()), ready, stride, hint, &raw mut taken)
+        };
         if status.code != 0 || taken != ready {
             return self.short(status, taken, ready);
         }
@@ -178,9 +184,9 @@ fn encode(step: &Step<'_>, handles: &[u64]) -> Result<tables::Op, Fault> {
             let (from_device, to_device) = (peer(a, handles)?, peer(b, handles)?);
             OpArgs { copy: CopyArgs { from, to, len, from_device, to_device } }
         }
-        Op::Fill { to, len, pattern } => {
-            OpArgs { fill: FillArgs { to, len, pattern: pattern.as_ptr(), pattern_len: pattern.len() as u64 } }
-        }
+        Op::Fill { to, len, pattern } => OpArgs {
+            fill: FillArgs { to, len, pattern: pattern.as_ptr(), pattern_len: pattern.len() as u64 },
+        },
         Op::Update { to, bytes } => {
             OpArgs { update: UpdateArgs { to, len: bytes.len() as u64, bytes: bytes.as_ptr() } }
         }

@@ -52,9 +52,14 @@ struct Descriptor {
 
 #[derive(Clone, Copy)]
 enum Work {
-    Copy { from: u64 },
+    Copy {
+        from: u64,
+    },
     /// `bytes[..period]` again and again; an update is a fill of one period.
-    Fill { bytes: [u8; UPDATE_LEN_MAX], period: u8 },
+    Fill {
+        bytes: [u8; UPDATE_LEN_MAX],
+        period: u8,
+    },
 }
 
 impl<const DEPTH: usize> Channel<DEPTH> {
@@ -130,7 +135,9 @@ fn keep(from: &[u8], len_max: usize, site: Site) -> Result<Work, Fault> {
     Ok(Work::Fill { bytes, period: from.len() as u8 })
 }
 
-impl<L: Lock, const CHANNELS: usize, const DEPTH: usize, const BLOCKS: usize> Engine<L, CHANNELS, DEPTH, BLOCKS> {
+impl<L: Lock, const CHANNELS: usize, const DEPTH: usize, const BLOCKS: usize>
+    Engine<L, CHANNELS, DEPTH, BLOCKS>
+{
     /// An engine without memory, all channels free.
     #[allow(clippy::new_without_default)] // For statics.
     pub const fn new() -> Self {
@@ -168,7 +175,9 @@ pub struct DmaLane<L: Lock, const CHANNELS: usize, const DEPTH: usize, const BLO
     number: usize,
 }
 
-impl<L: Lock, const CHANNELS: usize, const DEPTH: usize, const BLOCKS: usize> DmaLane<L, CHANNELS, DEPTH, BLOCKS> {
+impl<L: Lock, const CHANNELS: usize, const DEPTH: usize, const BLOCKS: usize>
+    DmaLane<L, CHANNELS, DEPTH, BLOCKS>
+{
     pub(crate) fn new(
         engine: &'static Engine<L, CHANNELS, DEPTH, BLOCKS>,
         tick: Tick,

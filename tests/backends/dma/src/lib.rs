@@ -29,7 +29,9 @@ pub struct Dma<L: Lock, const CHANNELS: usize, const DEPTH: usize, const BLOCKS:
     &'static Engine<L, CHANNELS, DEPTH, BLOCKS>,
 );
 
-impl<L: Lock, const CHANNELS: usize, const DEPTH: usize, const BLOCKS: usize> Dma<L, CHANNELS, DEPTH, BLOCKS> {
+impl<L: Lock, const CHANNELS: usize, const DEPTH: usize, const BLOCKS: usize>
+    Dma<L, CHANNELS, DEPTH, BLOCKS>
+{
     /// The device over `engine`, whose memory is `region` from here on.
     pub fn new(engine: &'static Engine<L, CHANNELS, DEPTH, BLOCKS>, region: &'static mut [u8]) -> Self {
         engine.give(region);

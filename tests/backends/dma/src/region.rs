@@ -28,8 +28,7 @@ impl<const BLOCKS: usize> Region<BLOCKS> {
         let region_end = self.base + self.len;
         let mut from = self.base;
         for n in 0..=self.count {
-            let (next, next_end) =
-                if n < self.count { self.used[n] } else { (region_end, region_end) };
+            let (next, next_end) = if n < self.count { self.used[n] } else { (region_end, region_end) };
             let start = from.checked_next_multiple_of(align);
             let end = start.and_then(|start| start.checked_add(len));
             if let (Some(start), Some(end)) = (start, end)

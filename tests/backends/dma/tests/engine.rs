@@ -3,6 +3,7 @@
 //! # Safety
 //! The lock is a flag that panics when it is met twice; watches are leaked.
 #![allow(unsafe_code)]
+#![allow(clippy::unwrap_used)] // These are tests.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use wharf_core::{
