@@ -31,6 +31,7 @@ impl State {
     pub(crate) const fn new(state: u8) -> Self {
         State(AtomicU8::new(state))
     }
+    #[inline]
     pub(crate) fn get(&self) -> u8 {
         self.0.load(Acquire)
     }

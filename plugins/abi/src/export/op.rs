@@ -10,73 +10,89 @@ use crate::{
     sized,
     tables::{self, op_flag},
 };
+use core::mem::MaybeUninit;
 use wharf_core::{
     device::{HostCall, Op, PEER_HOST, Step, op},
     fault::{Fault, Kind, Site, Why},
 };
 
-/// An operation as core says it.
+/// Writes an operation as core says it to its place, each kind straight there: a detour over a value costs more than
+/// the call. Else why it is none.
 ///
 /// # Safety
 /// The operation's kind says which arguments it has, and what they point to stays for `'a`.
-#[inline]
-pub(super) unsafe fn decode<'a, P: Plugin>(from: &'a tables::Op) -> Result<Step<'a>, No> {
+#[inline(always)]
+pub(super) unsafe fn decode<'a, P: Plugin>(
+    from: &'a tables::Op,
+    place: &mut MaybeUninit<Step<'a>>,
+) -> Result<(), Box<No>> {
     if !from.next.is_null() {
         // SAFETY: the caller's chain.
-        unsafe { sized::chain(from.next, Site::Submit) }?;
+        unsafe { sized::chain(from.next, Site::Submit) }.map_err(refused)?;
     }
-    // SAFETY: the caller's promise is ours.
-    let op = unsafe { arguments::<P>(from.kind.into(), &from.args) }?;
-    Ok(Step {
-        op,
-        done: from.done,
-        tell: from.flags & op_flag::TELL != 0,
-        stamp: from.flags & op_flag::STAMP != 0,
-    })
-}
-
-/// # Safety
-/// As for [`decode`].
-#[inline]
-unsafe fn arguments<'a, P: Plugin>(kind: u32, args: &'a tables::OpArgs) -> Result<Op<'a>, No> {
-    Ok(match kind {
-        op::BARRIER => Op::Barrier,
+    let (done, flags) = (from.done, from.flags);
+    let mut put = |op| {
+        let (tell, stamp) = (flags & op_flag::TELL != 0, flags & op_flag::STAMP != 0);
+        place.write(Step { op, done, tell, stamp });
+    };
+    match u32::from(from.kind) {
+        op::BARRIER => put(Op::Barrier),
         op::COPY => {
             // SAFETY: the member of this kind; five words, any bits.
-            let a = unsafe { args.copy };
+            let a = unsafe { &from.args.copy };
             // SAFETY: handles of ours, or 0.
             let from = unsafe { peer::<P>(a.from_device) }?;
             // SAFETY: handles of ours, or 0.
             let to = unsafe { peer::<P>(a.to_device) }?;
-            Op::Copy { from: a.from, to: a.to, len: a.len, peers: [from, to] }
+            put(Op::Copy { from: a.from, to: a.to, len: a.len, peers: [from, to] });
         }
         op::FILL => {
             // SAFETY: the member of this kind.
-            let a = unsafe { args.fill };
+            let a = unsafe { &from.args.fill };
             // SAFETY: bytes of the caller.
-            let pattern = unsafe { sized::list(a.pattern, a.pattern_len, Site::Fill) }?;
-            Op::Fill { to: a.to, len: a.len, pattern }
+            let pattern = unsafe { bytes(a.pattern, a.pattern_len, Site::Fill) }?;
+            put(Op::Fill { to: a.to, len: a.len, pattern });
         }
         op::UPDATE => {
             // SAFETY: the member of this kind.
-            let a = unsafe { args.update };
+            let a = unsafe { &from.args.update };
             // SAFETY: bytes of the caller.
-            Op::Update { to: a.to, bytes: unsafe { sized::list(a.bytes, a.len, Site::Update) }? }
+            put(Op::Update { to: a.to, bytes: unsafe { bytes(a.bytes, a.len, Site::Update) }? });
         }
         op::LAUNCH => {
             // SAFETY: the member of this kind.
-            let a = unsafe { &args.launch };
+            let a = unsafe { &from.args.launch };
             // SAFETY: bytes of the caller.
-            let bytes = unsafe { sized::list(a.args, a.args_len.into(), Site::Launch) }?;
-            Op::Launch { kernel: a.kernel, groups: a.groups, size: a.size, shared: a.shared, args: bytes }
+            let args = unsafe { bytes(a.args, a.args_len.into(), Site::Launch) }?;
+            let ([x, y, z], [u, v, w]) = (a.groups, a.size);
+            put(Op::Launch { kernel: a.kernel, groups: [x, y, z], size: [u, v, w], shared: a.shared, args });
         }
         // SAFETY: the caller's promise is ours.
-        _ => return unsafe { rarer::<P>(kind, args) },
-    })
+        kind => put(unsafe { rarer::<P>(kind, &from.args) }.map_err(Box::new)?),
+    }
+    Ok(())
+}
+
+#[cold]
+fn refused(fault: Fault) -> Box<No> {
+    Box::new(fault.into())
+}
+
+/// # Safety
+/// As for [`sized::list`].
+#[inline(always)]
+unsafe fn bytes<'a>(ptr: *const u8, len: u64, site: Site) -> Result<&'a [u8], Box<No>> {
+    if ptr.is_null() || len > isize::MAX as u64 {
+        // SAFETY: the caller's promise is ours.
+        return unsafe { sized::list(ptr, len, site) }.map_err(refused);
+    }
+    // SAFETY: not null, a length that a slice may have, and bytes by the caller's promise.
+    Ok(unsafe { core::slice::from_raw_parts(ptr, len as usize) })
 }
 
 /// # Safety
 /// As for [`decode`].
+#[inline(never)]
 unsafe fn rarer<'a, P: Plugin>(kind: u32, args: &'a tables::OpArgs) -> Result<Op<'a>, No> {
     Ok(match kind {
         op::AFTER => {
@@ -117,11 +133,11 @@ unsafe fn rarer<'a, P: Plugin>(kind: u32, args: &'a tables::OpArgs) -> Result<Op
 
 /// # Safety
 /// 0, or a device handle of this plugin.
-#[inline]
-unsafe fn peer<P: Plugin>(handle: u64) -> Result<u16, No> {
+#[inline(always)]
+unsafe fn peer<P: Plugin>(handle: u64) -> Result<u16, Box<No>> {
     if handle == 0 {
         return Ok(PEER_HOST);
     }
     // SAFETY: the caller's promise is ours.
-    unsafe { device::index::<P>(handle) }
+    unsafe { device::index::<P>(handle) }.map_err(Box::new)
 }

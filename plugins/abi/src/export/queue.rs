@@ -234,8 +234,14 @@ pub(super) unsafe extern "C" fn submit<P: Plugin>(
     let run = |queue: &Queue<P::Device>| {
         // SAFETY: one thread at a time submits to a queue, and no other function enters its lane.
         let lane = unsafe { &mut *queue.lane.get() };
-        // SAFETY: `count` operations lie `stride` apart, a stride that the test above found good.
-        let (n, result) = unsafe { take::<P>(lane, ops, count, stride as usize, hint, taken) };
+        let (n, result) = if count == 1 {
+            // The ordinary case, worth a copy of the code without the loop.
+            // SAFETY: one operation lies there.
+            unsafe { take::<P, 1>(lane, ops, 1, stride as usize, hint, taken) }
+        } else {
+            // SAFETY: `count` operations lie `stride` apart, a stride that the test above found good.
+            unsafe { take::<P, BATCH>(lane, ops, count, stride as usize, hint, taken) }
+        };
         // SAFETY: the caller's own place, tested above.
         unsafe { taken.write(n) };
         answer::<P>(result)
@@ -249,7 +255,7 @@ pub(super) unsafe extern "C" fn submit<P: Plugin>(
 /// # Safety
 /// `count` operations lie at `ops`, `stride` bytes apart; `taken` may be written.
 #[inline]
-unsafe fn take<P: Plugin>(
+unsafe fn take<P: Plugin, const N: usize>(
     lane: &mut <P::Device as Device>::Lane,
     ops: To<tables::Op>,
     count: u32,
@@ -259,8 +265,8 @@ unsafe fn take<P: Plugin>(
 ) -> (u32, Result<(), No>) {
     let mut n = 0u32;
     while n < count {
-        let mut batch = [const { MaybeUninit::<Step<'_>>::uninit() }; BATCH];
-        let len = BATCH.min((count - n) as usize);
+        let mut batch = [const { MaybeUninit::<Step<'_>>::uninit() }; N];
+        let len = N.min((count - n) as usize);
         let (mut ready, mut refused) = (0, None);
         for place in &mut batch[..len] {
             // SAFETY: below `count`, so inside the caller's array.
@@ -268,13 +274,10 @@ unsafe fn take<P: Plugin>(
             // SAFETY: an operation of the caller, aligned because array and stride are; it stays for the call.
             let op = unsafe { &*op };
             // SAFETY: the caller's operation.
-            match unsafe { op::decode::<P>(op) } {
-                Ok(step) => place.write(step),
-                Err(no) => {
-                    refused = Some(no);
-                    break;
-                }
-            };
+            if let Err(no) = unsafe { op::decode::<P>(op, place) } {
+                refused = Some(no);
+                break;
+            }
             ready += 1;
         }
         // SAFETY: the first `ready` places were written.
@@ -288,7 +291,7 @@ unsafe fn take<P: Plugin>(
         // SAFETY: the caller of `submit` gave this place, which was tested there.
         unsafe { taken.write(n) };
         if let Some(no) = refused {
-            return (n, Err(no));
+            return (n, Err(*no));
         }
     }
     (n, Ok(()))

@@ -53,6 +53,7 @@ impl Cell {
         FREE.lock().unwrap_or_else(PoisonError::into_inner).push(self);
     }
 
+    #[inline]
     pub(super) fn generation(&self) -> u32 {
         self.generation.load(Acquire)
     }
