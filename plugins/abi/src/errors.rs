@@ -44,7 +44,12 @@ pub fn no_source(_: u32) -> Option<String> {
 pub(crate) unsafe extern "C" fn error_text(err: u64, buf: *mut u8, cap: u64, len: *mut u64) -> Status {
     guard::cold(None, || {
         if len.is_null() || (buf.is_null() && cap != 0) {
-            let fault = Fault::caller(Kind::InvalidArgument, Site::Plugin, Why::Zero, [if len.is_null() { 3 } else { 1 }, 0]);
+            let fault = Fault::caller(
+                Kind::InvalidArgument,
+                Site::Plugin,
+                Why::Zero,
+                [if len.is_null() { 3 } else { 1 }, 0],
+            );
             return status(&fault, no_source);
         }
         let found = ERRORS.read(u32::try_from(err).unwrap_or(0), |text| {

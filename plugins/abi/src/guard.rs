@@ -31,6 +31,7 @@ impl State {
     pub(crate) const fn new(state: u8) -> Self {
         State(AtomicU8::new(state))
     }
+    #[inline]
     pub(crate) fn get(&self) -> u8 {
         self.0.load(Acquire)
     }
@@ -72,7 +73,8 @@ pub(crate) fn hush() {
                 return before(info);
             }
             let place = info.location().map(ToString::to_string).unwrap_or_default();
-            PLACE.with(|p| *p.borrow_mut() = place);
+            // A thread that is ending has no place to keep it.
+            let _ = PLACE.try_with(|p| *p.borrow_mut() = place);
         }));
     });
 }
@@ -114,7 +116,7 @@ fn stopped(state: Option<&State>, panic: Box<dyn Any + Send>) -> Status {
     }
     let message = message(&*panic);
     discard(panic);
-    let place = PLACE.with(|p| core::mem::take(&mut *p.borrow_mut()));
+    let place = PLACE.try_with(|p| core::mem::take(&mut *p.borrow_mut())).unwrap_or_default();
     let text = if place.is_empty() { message } else { format!("{message} ({place})") };
     let fault = Fault::backend(Kind::Panicked, Site::Plugin, Why::Unknown, [0; 2]);
     errors::with_text(&fault, format!("panicked: {text}"))

@@ -16,7 +16,9 @@ use crate::{
 use abi_stable::{
     StableAbi,
     abi_stability::abi_checking::{AbiInstabilityErrors, check_layout_compatibility},
-    library::{AbiHeader, AbiHeaderRef, CheckTypeLayout, LibHeader, LibraryError, RootModule, RootModuleResult},
+    library::{
+        AbiHeader, AbiHeaderRef, CheckTypeLayout, LibHeader, LibraryError, RootModule, RootModuleResult,
+    },
     prefix_type::PrefixRefTrait,
     sabi_types::VersionNumber,
     std_types::ROk,
@@ -84,15 +86,14 @@ fn check(header: AbiHeaderRef) -> Result<EntryFn, Refusal> {
     if major != MAJOR {
         return Err(Refusal::Major { host: MAJOR, plugin: major });
     }
-    compare(header.layout().ok_or(Refusal::NoLayout)?)?;
+    compare(RootRef::LAYOUT, header.layout().ok_or(Refusal::NoLayout)?)?;
     // SAFETY: the layouts were compared just now, in the direction in which they fit.
     let root = unsafe { header.init_root_module_with_unchecked_layout::<RootRef>() };
     Ok(root.map_err(|e| Refusal::Root { reason: first_line(&e) })?.entry())
 }
 
 /// Fields of the older side are the beginning of the newer side's, whichever that is.
-pub(crate) fn compare(plugin: &'static TypeLayout) -> Result<(), Refusal> {
-    let host = RootRef::LAYOUT;
+fn compare(host: &'static TypeLayout, plugin: &'static TypeLayout) -> Result<(), Refusal> {
     let Err(forward) = check_layout_compatibility(host, plugin) else { return Ok(()) };
     if check_layout_compatibility(plugin, host).is_ok() {
         return Ok(());
@@ -128,4 +129,57 @@ fn reason(errors: &AbiInstabilityErrors) -> String {
 /// `FieldCountMismatch(ExpectedFound { .. })` without what it holds.
 fn variant(debug: &str) -> &str {
     debug.split(|c: char| !c.is_alphanumeric()).next().unwrap_or(debug)
+}
+
+#[cfg(test)]
+mod tests {
+    //! The same table in three ages, and one that is another: what abi_stable compares are names, not paths.
+    use super::*;
+
+    macro_rules! age {
+        ($age:ident: $($field:ident: $type:ty),* ; $($later:ident: $later_type:ty),*) => {
+            #[allow(dead_code)]
+            mod $age {
+                use abi_stable::StableAbi;
+                #[repr(C)]
+                #[derive(StableAbi)]
+                #[sabi(kind(Prefix(prefix_ref = TableRef, prefix_fields = TableFields)))]
+                pub(super) struct Table {
+                    $(pub(super) $field: $type,)*
+                    #[sabi(last_prefix_field)]
+                    pub(super) last: extern "C" fn(u64) -> u32,
+                    $(pub(super) $later: $later_type,)*
+                }
+            }
+        };
+    }
+    age!(minor_0: first: u64; );
+    age!(minor_1: first: u64; second: extern "C" fn(u32) -> u32);
+    age!(minor_2: first: u64; second: extern "C" fn(u32) -> u32, third: u32);
+    age!(clash: first: u64; second: extern "C" fn(u64) -> u32);
+    age!(retyped: first: u32; );
+
+    #[test]
+    fn tables_of_any_two_ages_fit_both_ways() {
+        let ages = [minor_0::TableRef::LAYOUT, minor_1::TableRef::LAYOUT, minor_2::TableRef::LAYOUT];
+        for host in ages {
+            for plugin in ages {
+                assert_eq!(compare(host, plugin), Ok(()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_field_of_another_type_is_refused_in_one_line_that_names_it() {
+        for (host, plugin, path) in [
+            (minor_0::TableRef::LAYOUT, retyped::TableRef::LAYOUT, "first"),
+            (minor_1::TableRef::LAYOUT, clash::TableRef::LAYOUT, "second"),
+        ] {
+            let refusal = compare(host, plugin).unwrap_err();
+            let line = refusal.to_string();
+            assert!(line.contains(path) && !line.contains('\n'), "{line}");
+            let Refusal::Layout { detail, .. } = refusal else { panic!("{line}") };
+            assert!(detail.lines().count() > 3);
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! The plugin ABI of Wharf: C tables, and both ways through them.
 //!
 //! - [`tables`]: the ABI itself, `repr(C)` types of its own.
-//! - [`export`], [`plugin`](mod@plugin): any backend of core behind the tables; the macros that make a plugin of it.
+//! - [`export`](mod@export), [`plugin`](mod@plugin): any backend of core behind the tables; the macros that make a plugin of it.
 //! - [`handshake`], [`negotiate`](mod@negotiate): a host's first look at a plugin, by abi_stable and by C.
 //! - [`import`]: a plugin behind the tables as a backend of core.
 //! - [`errors`], [`text`]: words of errors, on the plugin's and on the host's side.

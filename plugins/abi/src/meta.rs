@@ -60,18 +60,18 @@ impl<'a> Meta<'a> {
     ///
     /// # Panics
     /// (At compile time.) If a text is too long or the id is not one.
-    pub const fn len(&self) -> usize {
+    pub const fn record_len(&self) -> usize {
         assert!(is_id(self.id.as_bytes()), "an id is 1 to 64 of a-z 0-9 _ - .");
         assert!(self.vendor.len() <= TEXT_LEN_MAX && self.version.len() <= TEXT_LEN_MAX, "text is too long");
         HEAD + 5 * FIELD + self.id.len() + self.vendor.len() + self.version.len() + ABI_LEN + FLAGS_LEN
     }
 
-    /// The record; `N` is [`Meta::len`].
+    /// The record; `N` is [`Meta::record_len`].
     ///
     /// # Panics
-    /// (At compile time.) As [`Meta::len`], and if `N` is another number.
+    /// (At compile time.) As [`Meta::record_len`], and if `N` is another number.
     pub const fn record<const N: usize>(&self) -> [u8; N] {
-        assert!(N == self.len());
+        assert!(N == self.record_len());
         let mut record = [0; N];
         let mut at = put(&mut record, 0, &MAGIC);
         at = put(&mut record, at, &(N as u32).to_le_bytes());
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     const META: Meta<'_> = Meta::new("null", "Wharf", "1.2.3", 0);
-    const RECORD: [u8; META.len()] = META.record();
+    const RECORD: [u8; META.record_len()] = META.record();
 
     #[test]
     fn a_record_comes_back_also_with_padding() {

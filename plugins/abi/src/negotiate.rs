@@ -12,8 +12,8 @@ use crate::{
     sized,
     sized::Bad,
     tables::{
-        DRAFT, DeviceV1, EntryFn, HostV1, MAGIC, MAJOR, MINOR, MemoryV1, PluginV1, ProgramV1, QueueV1, Sized32,
-        Str, To, id,
+        DRAFT, DeviceV1, EntryFn, HostV1, MAGIC, MAJOR, MINOR, MemoryV1, PluginV1, ProgramV1, QueueV1,
+        Sized32, Str, To, id,
     },
 };
 use core::{ffi::c_void, mem::MaybeUninit, ptr};
@@ -100,17 +100,27 @@ unsafe fn descriptor(from: *const PluginV1) -> Result<PluginV1, Refusal> {
     let magic = unsafe { from.cast::<[u8; 8]>().read() };
     if magic != MAGIC {
         let given = u64::from_be_bytes(magic);
-        return Err(Refusal::Value { what: "magic of the descriptor", given, needed: u64::from_be_bytes(MAGIC) });
+        return Err(Refusal::Value {
+            what: "magic of the descriptor",
+            given,
+            needed: u64::from_be_bytes(MAGIC),
+        });
     }
     // SAFETY: the magic is right, so a head follows it.
-    let head = unsafe { (&raw const (*from).head).read() };
+    let head = unsafe { &raw const (*from).head };
+    // SAFETY: as above.
+    let head = unsafe { head.read() };
     if head.major != MAJOR {
         return Err(Refusal::Major { host: MAJOR, plugin: head.major });
     }
     let least = core::mem::offset_of!(PluginV1, open) as u32;
     if head.struct_size < least || head.struct_size > sized::STRUCT_LEN_MAX {
         let needed = size_of::<PluginV1>() as u64;
-        return Err(Refusal::Value { what: "size of the descriptor", given: head.struct_size.into(), needed });
+        return Err(Refusal::Value {
+            what: "size of the descriptor",
+            given: head.struct_size.into(),
+            needed,
+        });
     }
     let mut own = MaybeUninit::<PluginV1>::zeroed();
     let len = sized::whole_words(size_of::<PluginV1>().min(head.struct_size as usize));
@@ -177,7 +187,9 @@ unsafe fn copy<T: Sized32>(from: *const c_void, what: &'static str) -> Result<T,
         Bad::Null => Refusal::NoTable { table: what },
         Bad::Misaligned => Refusal::Value { what, given: from.addr() as u64, needed: align_of::<T>() as u64 },
         Bad::Short { size, least } => Refusal::Value { what, given: size.into(), needed: least.into() },
-        Bad::Long { size } => Refusal::Value { what, given: size.into(), needed: sized::STRUCT_LEN_MAX.into() },
+        Bad::Long { size } => {
+            Refusal::Value { what, given: size.into(), needed: sized::STRUCT_LEN_MAX.into() }
+        }
     })
 }
 

@@ -1,4 +1,4 @@
-//! The macros that make a plugin of a backend. [`plugin!`](crate::plugin) writes a [`Plugin`](crate::export::Plugin)
+//! The macros that make a plugin of a backend. [`plugin!`](crate::plugin!) writes a [`Plugin`](crate::export::Plugin)
 //! for a program that links the backend in; [`export!`](crate::export!) belongs into a shared library of its own, the
 //! only place for symbols with fixed names: two libraries that define them cannot be linked into one program.
 //!
@@ -16,7 +16,7 @@ macro_rules! plugin {
 }
 
 /// Makes the crate a plugin: the entry `wharf_plugin_entry_v1`, the root module of abi_stable, and the record in the
-/// file that is read without running it. Once in a crate of type `cdylib`. Fields as in [`plugin!`](crate::plugin).
+/// file that is read without running it. Once in a crate of type `cdylib`. Fields as in [`plugin!`](crate::plugin!).
 #[macro_export]
 macro_rules! export {
     (backend: $backend:ty, id: $id:expr, vendor: $vendor:expr, version: $version:expr, $($fields:tt)*) => {
@@ -120,7 +120,7 @@ macro_rules! __export_symbols {
             #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__wharf_plugin"))]
             #[cfg_attr(windows, unsafe(link_section = ".wharf"))]
             #[cfg_attr(not(any(target_vendor = "apple", windows)), unsafe(link_section = ".wharf.plugin"))]
-            static RECORD: [u8; META.len()] = META.record();
+            static RECORD: [u8; META.record_len()] = META.record();
         };
     };
 }

@@ -72,12 +72,18 @@ impl fmt::Display for Refusal {
             }
             Refusal::Draft { host, plugin } if *host != 0 && *plugin != 0 => {
                 let side = older(*host, *plugin);
-                write!(f, "plugin was built for draft {plugin} of the abi, host for draft {host}: upgrade the {side}")
+                write!(
+                    f,
+                    "plugin was built for draft {plugin} of the abi, host for draft {host}: upgrade the {side}"
+                )
             }
             // Draft 0 is the final abi, so the side with another number is the older one.
             Refusal::Draft { host, plugin } => {
                 let side = if *plugin == 0 { "host" } else { "plugin" };
-                write!(f, "plugin was built for draft {plugin} of the abi, host for draft {host}: upgrade the {side}")
+                write!(
+                    f,
+                    "plugin was built for draft {plugin} of the abi, host for draft {host}: upgrade the {side}"
+                )
             }
             Refusal::MinHostMinor { host, needs } => {
                 write!(f, "plugin needs a host of abi minor {needs}, this one has {host}: upgrade the host")
@@ -87,7 +93,9 @@ impl fmt::Display for Refusal {
             Refusal::Root { reason } => write!(f, "the root module could not be made: {reason}"),
             Refusal::Value { what, given, needed } => write!(f, "{what} is {given:#x}, needed {needed:#x}"),
             Refusal::Text { what } => write!(f, "{what} is not valid text"),
-            Refusal::Missing { table, function } => write!(f, "mandatory function {function} of {table} is null"),
+            Refusal::Missing { table, function } => {
+                write!(f, "mandatory function {function} of {table} is null")
+            }
             Refusal::NoTable { table } => write!(f, "mandatory table {table} is missing"),
             Refusal::Panicked { reason } => write!(f, "the check of the types panicked: {reason}"),
         }

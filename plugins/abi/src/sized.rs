@@ -112,7 +112,12 @@ pub(crate) unsafe fn chain(first: *const Ext, site: Site) -> Result<(), Fault> {
         }
         next = link.next.cast();
     }
-    Err(Fault::caller(Kind::InvalidArgument, site, Why::Limit, [CHAIN_LEN_MAX as u64 + 1, CHAIN_LEN_MAX as u64]))
+    Err(Fault::caller(
+        Kind::InvalidArgument,
+        site,
+        Why::Limit,
+        [CHAIN_LEN_MAX as u64 + 1, CHAIN_LEN_MAX as u64],
+    ))
 }
 
 /// Borrowed values.

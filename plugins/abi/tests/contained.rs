@@ -1,5 +1,7 @@
 //! Panics and errors of a backend behind tables: stopped, told in its own words, and never those of another object.
 
+#![allow(clippy::unwrap_used)] // These are tests.
+
 mod common;
 
 use common::{
@@ -9,7 +11,9 @@ use common::{
 use std::sync::atomic::Ordering::*;
 use wharf_abi::{DynDevice, text};
 use wharf_core::{
-    device::{Block, Device, Gauge, Hint, HostAccess, Lane, Op, PEER_HOST, Pace, Param, Programs, Step, Want},
+    device::{
+        Block, Device, Gauge, Hint, HostAccess, Lane, Op, PEER_HOST, Pace, Param, Programs, Step, Want,
+    },
     fault::{Blame, Fault, Kind},
 };
 
@@ -97,10 +101,9 @@ fn a_panic_in_submit_fails_the_timeline_and_poisons_the_queue_only() {
 fn a_panic_while_watching_fails_the_timeline() {
     let _turn = turn();
     let device = open::<ToyPlugin>().devices().unwrap().remove(0);
-    for (call, look) in [
-        ("poll", (|g| g.poll()) as fn(&wharf_abi::DynGauge)),
-        ("wait", |g| assert!(g.wait(1, None))),
-    ] {
+    for (call, look) in
+        [("poll", (|g| g.poll()) as fn(&wharf_abi::DynGauge)), ("wait", |g| assert!(g.wait(1, None)))]
+    {
         let watch = Watch::new();
         let (lane, gauge, _) = device.lane(watch.tick()).unwrap();
         order(|orders| orders.panic_in = call);

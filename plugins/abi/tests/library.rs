@@ -3,11 +3,17 @@
 //! # Safety
 //! The library is built from this tree and never closed.
 #![allow(unsafe_code)]
+#![allow(clippy::unwrap_used)] // These are tests.
 
 mod common;
 
 use common::Watch;
-use std::{ffi::c_void, path::PathBuf, process::Command, sync::Mutex};
+use std::{
+    ffi::c_void,
+    path::PathBuf,
+    process::Command,
+    sync::{Mutex, atomic::Ordering::Acquire},
+};
 use wharf_abi::{
     Instance, Refusal, export, handshake,
     handshake::{ENTRY_SYMBOL, ROOT_SYMBOL, check_root},
@@ -15,32 +21,32 @@ use wharf_abi::{
     negotiate,
     tables::{DRAFT, EntryFn, plugin_flag},
 };
-use wharf_core::device::{Device, Gauge, Hint, Lane, Op, Step};
+use wharf_core::device::{Device, Gauge, Hint, HostAccess, Lane, Op, Step, Want};
 
-/// Builds the plugin into this test's own target folder and profile.
-fn library() -> PathBuf {
-    static ONCE: Mutex<Option<PathBuf>> = Mutex::new(None);
-    let mut once = ONCE.lock().unwrap();
-    once.get_or_insert_with(|| {
-        let exe = std::env::current_exe().unwrap();
-        let profile = exe.parent().and_then(|deps| deps.parent()).unwrap();
-        let target = profile.parent().unwrap();
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--package", "wharf-null-plugin", "--target-dir"]).arg(target);
-        if profile.ends_with("release") {
-            cargo.arg("--release");
-        }
-        assert!(cargo.status().unwrap().success());
-        let name = format!("{}wharf_null_plugin{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-        profile.join(name)
-    })
-    .clone()
+const NULL: &str = "wharf-null-plugin";
+const DMA: &str = "wharf-dma-plugin";
+
+/// Builds a plugin into this test's own target folder and profile.
+fn library(crate_name: &str) -> PathBuf {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock();
+    let exe = std::env::current_exe().unwrap();
+    let profile = exe.parent().and_then(|deps| deps.parent()).unwrap();
+    let target = profile.parent().unwrap();
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--package", crate_name, "--target-dir"]).arg(target);
+    if profile.ends_with("release") {
+        cargo.arg("--release");
+    }
+    assert!(cargo.status().unwrap().success());
+    let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    profile.join(format!("{prefix}{}{suffix}", crate_name.replace('-', "_")))
 }
 
 /// The address of a symbol of the library, which stays open.
-fn symbol(name: &str) -> *const c_void {
+fn symbol(crate_name: &str, name: &str) -> *const c_void {
     // SAFETY: the library's initialisers are those of Rust's own.
-    let library = unsafe { libloading::Library::new(library()) }.unwrap();
+    let library = unsafe { libloading::Library::new(library(crate_name)) }.unwrap();
     // SAFETY: only the address is taken.
     let at = *unsafe { library.get::<*const c_void>(name.as_bytes()) }.unwrap();
     std::mem::forget(library);
@@ -64,13 +70,41 @@ fn use_it(entry: EntryFn) {
 #[test]
 fn the_plugin_works_through_either_entry() {
     // SAFETY: the symbol of this name is an entry.
-    let c = unsafe { std::mem::transmute::<*const c_void, EntryFn>(symbol(ENTRY_SYMBOL)) };
+    let c = unsafe { std::mem::transmute::<*const c_void, EntryFn>(symbol(NULL, ENTRY_SYMBOL)) };
     use_it(c);
     for _ in 0..2 {
         // SAFETY: the symbol of this name is a root header, in a library that stays open.
-        let rust = unsafe { check_root(symbol(ROOT_SYMBOL)) }.unwrap();
+        let rust = unsafe { check_root(symbol(NULL, ROOT_SYMBOL)) }.unwrap();
         use_it(rust);
     }
+}
+
+#[test]
+fn two_plugins_side_by_side_are_two() {
+    // SAFETY: root headers in libraries that stay open.
+    let entries = [NULL, DMA].map(|name| unsafe { check_root(symbol(name, ROOT_SYMBOL)) }.unwrap());
+    // SAFETY: entries of libraries that stay open.
+    let plugins = entries.map(|entry| Instance::new(unsafe { negotiate(entry) }.unwrap(), 1));
+    assert_eq!(plugins.each_ref().map(|plugin| &*plugin.opened().id), ["null", "dma"]);
+    let device = plugins[1].devices().unwrap().remove(0);
+    assert!(!device.has_programs() && device.has_host_access());
+    assert_eq!((device.caps().depth, device.caps().lanes, device.caps().space), (4, 2, 0));
+    let block = device.allocate(&Want { len: 64, align: 0, kind: 0, access: 0, usage: 0 }).unwrap();
+    let at = device.map(&block, 0, 64).unwrap();
+    let watch = Watch::new();
+    let (mut lane, _, _) = device.lane(watch.tick()).unwrap();
+    let fill = Op::Fill { to: block.base, len: 64, pattern: &[5] };
+    let steps = [Step { op: fill, done: 1, tell: true, stamp: false }];
+    assert_eq!(lane.submit(&steps, Hint::None).unwrap(), 1);
+    // The engine's own thread pushes.
+    while watch.told.load(Acquire) == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(watch.word.get(), 1);
+    // SAFETY: mapped, 64 bytes, and the fill has ended.
+    assert_eq!(unsafe { std::slice::from_raw_parts(at, 64) }, [5; 64]);
+    drop(lane);
+    device.free(&block).unwrap();
 }
 
 #[test]
@@ -80,7 +114,7 @@ fn the_root_symbol_has_the_name_that_the_macro_writes() {
 
 #[test]
 fn the_record_is_found_in_the_file_without_running_it() {
-    let file = std::fs::read(library()).unwrap();
+    let file = std::fs::read(library(NULL)).unwrap();
     // The magic also stands in the code that compares it; only one place parses.
     let found = file.windows(8).enumerate().filter(|(_, bytes)| *bytes == b"WHARFMD1").find_map(|(at, _)| {
         let len = u32::from_le_bytes(file.get(at + 8..at + 12)?.try_into().ok()?) as usize;

@@ -3,6 +3,7 @@
 //! # Safety
 //! Mappings are used between `map` and `unmap`, inside their length.
 #![allow(unsafe_code)]
+#![allow(clippy::unwrap_used)] // These are tests.
 
 mod common;
 
@@ -153,20 +154,17 @@ fn properties<D: Describe>(device: &D) {
 
 fn faults<D: Device>(device: &D) {
     let fault = device.allocate(&want(1 << 40)).unwrap_err();
-    assert_eq!((fault.kind, device.allocate(&want(0)).unwrap_err().kind), (
-        Kind::ResourceExhausted,
-        Kind::ResourceExhausted
-    ));
+    assert_eq!(
+        (fault.kind, device.allocate(&want(0)).unwrap_err().kind),
+        (Kind::ResourceExhausted, Kind::ResourceExhausted)
+    );
     assert!(text::of(&fault).contains("above the limit"), "{}", text::of(&fault));
     let fault = device.free(&Block { base: 5, len: 1, native: 0 }).unwrap_err();
     assert_eq!(fault.kind, Kind::NotFound);
     let watch = Watch::new();
     let (mut lane, gauge, _) = device.lane(watch.tick()).unwrap();
-    let bad = [
-        step(Op::Barrier, 1),
-        step(Op::Prefetch { at: 0, len: 1, to_host: false }, 2),
-        step(Op::Barrier, 3),
-    ];
+    let bad =
+        [step(Op::Barrier, 1), step(Op::Prefetch { at: 0, len: 1, to_host: false }, 2), step(Op::Barrier, 3)];
     let (taken, fault) = lane.submit(&bad, Hint::None).unwrap_err();
     assert_eq!((taken, fault.kind), (1, Kind::Unsupported));
     assert_eq!(lane.submit(&[step(Op::Fill { to: 1, len: 1, pattern: &[0] }, 2)], Hint::None).unwrap(), 1);

@@ -4,6 +4,7 @@
 //! Changed tables are leaked and begin as the real ones, so every pointer that a test hands over is what its reader
 //! takes it for, except where the reader must find out.
 #![allow(unsafe_code)]
+#![allow(clippy::unwrap_used)] // These are tests.
 
 mod common;
 
@@ -15,8 +16,8 @@ use std::{cell::RefCell, ffi::c_void, ptr, sync::Arc};
 use wharf_abi::{
     Instance, Refusal, export, negotiate,
     tables::{
-        Alloc, Block, Caps, DRAFT, DeviceV1, EntryFn, Ext, Head, HostV1, MINOR, MemoryV1, Op, PluginV1, ProgramV1,
-        QueueArgs, QueueV1, Sized32, Status, Str, To, ext_flag, id,
+        Alloc, Block, Caps, DRAFT, DeviceV1, EntryFn, Ext, Head, HostV1, MINOR, MemoryV1, Op, PluginV1,
+        ProgramV1, QueueArgs, QueueV1, Sized32, Status, Str, To, ext_flag, id,
     },
     text,
 };
@@ -94,7 +95,13 @@ fn with(change: impl FnOnce(&mut Fake)) -> Result<Arc<Instance>, Refusal> {
         memory: real(&plugin, id::MEMORY),
         queue: real(&plugin, id::QUEUE),
         program: real(&plugin, id::PROGRAM),
-        plugin: Longer { table: { plugin.query = Some(fake_query); plugin }, later: [!0; 2] },
+        plugin: Longer {
+            table: {
+                plugin.query = Some(fake_query);
+                plugin
+            },
+            later: [!0; 2],
+        },
         answer: None,
     };
     change(&mut fake);
@@ -139,7 +146,9 @@ fn an_older_plugin_lacks_functions_and_a_newer_one_has_more() {
 fn a_descriptor_that_cannot_be_is_refused_with_its_reason() {
     let null = refusal(|fake| fake.answer = Some(|| To::NULL));
     assert_eq!(null.class(), "refused");
-    let odd = refusal(|fake| fake.answer = Some(|| To((&raw const fake_plugin().reserved).cast::<u8>().wrapping_add(1).cast())));
+    let odd = refusal(|fake| {
+        fake.answer = Some(|| To((&raw const fake_plugin().reserved).cast::<u8>().wrapping_add(1).cast()))
+    });
     assert!(odd.to_string().starts_with("address of the descriptor"), "{odd}");
     let magic = refusal(|fake| fake.plugin.table.magic[0] = b'X');
     assert!(magic.to_string().starts_with("magic"), "{magic}");
@@ -172,7 +181,10 @@ fn another_major_draft_or_minimum_says_which_side_to_upgrade() {
     assert!(draft.to_string().contains("draft 2") && draft.to_string().contains("draft 1"), "{draft}");
     assert!(draft.to_string().ends_with("upgrade the host"));
     let minimum = refusal(|fake| fake.plugin.table.min_host_minor = MINOR + 1);
-    assert_eq!((minimum.class(), minimum), ("too_new", Refusal::MinHostMinor { host: MINOR, needs: MINOR + 1 }));
+    assert_eq!(
+        (minimum.class(), minimum),
+        ("too_new", Refusal::MinHostMinor { host: MINOR, needs: MINOR + 1 })
+    );
 }
 
 #[test]
@@ -252,7 +264,11 @@ fn answers_that_cannot_be_are_failures_of_the_backend() {
     assert_eq!((kind(liar_list), kind(null_list)), (Kind::BackendFailure, Kind::BackendFailure));
     let plugin = with(|fake| fake.device.table.caps = Some(liar_caps)).unwrap();
     let fault = plugin.devices().map(drop).unwrap_err();
-    assert!(text::of(&fault).contains("pace") || text::of(&fault).contains("alignment"), "{}", text::of(&fault));
+    assert!(
+        text::of(&fault).contains("pace") || text::of(&fault).contains("alignment"),
+        "{}",
+        text::of(&fault)
+    );
     drop(plugin);
     let plugin = with(|fake| {
         fake.memory.table.allocate = Some(short_block);
@@ -394,8 +410,9 @@ fn operations_may_lie_further_apart_and_not_closer() {
     (ops[11].table.done, ops[10].table.kind) = (12, 0);
     let mut submit = |count: u32, stride: u32, ops: &[Longer<Op>]| {
         // SAFETY: a live queue, and operations as far apart as is said, unless that is found to be wrong.
-        let status =
-            unsafe { queues.submit.unwrap()(queue, To(ops.as_ptr().cast()), count, stride, 0, &raw mut taken) };
+        let status = unsafe {
+            queues.submit.unwrap()(queue, To(ops.as_ptr().cast()), count, stride, 0, &raw mut taken)
+        };
         (status, taken)
     };
     assert_eq!(submit(12, 120, &ops), (Status::OK, 12));

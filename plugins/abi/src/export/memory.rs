@@ -40,8 +40,13 @@ pub(super) unsafe extern "C" fn allocate<P: Plugin>(
         let want = unsafe { sized::read(want) }.map_err(|bad| bad.fault(Site::Allocate))?;
         // SAFETY: the caller's chain.
         unsafe { sized::chain(want.next, Site::Allocate) }?;
-        let want =
-            Want { len: want.len, align: want.align, kind: want.kind, access: want.access, usage: want.usage };
+        let want = Want {
+            len: want.len,
+            align: want.align,
+            kind: want.kind,
+            access: want.access,
+            usage: want.usage,
+        };
         let block = device.allocate(&want)?;
         // SAFETY: the caller's own place.
         let put = unsafe { sized::put(out, encode(&block), Site::Allocate) };

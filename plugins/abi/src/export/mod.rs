@@ -5,13 +5,14 @@
 //! handle of a closed device answers an error.
 //!
 //! # Safety
-//! A device handle is the address of a leaked [`Slot`], a queue handle that of a boxed queue. Only core holds them,
+//! A device handle is the address of a leaked `Slot`, a queue handle that of a boxed queue. Only core holds them,
 //! and by the rules of the tables nothing of a queue runs during or after `destroy`, and nothing of the plugin during
 //! `close`. Every function here is unsafe to call by the promise of its place in a table.
 #![allow(unsafe_code)]
 
 mod device;
 mod memory;
+mod op;
 mod plugin;
 mod program;
 mod queue;
@@ -30,7 +31,7 @@ use wharf_core::{
     fault::{Fault, Kind, Site, Why},
 };
 
-/// A plugin: its names, its devices and the roles they have. [`plugin!`](crate::plugin) writes the impl.
+/// A plugin: its names, its devices and the roles they have. [`plugin!`](crate::plugin!) writes the impl.
 pub trait Plugin: Sized + 'static {
     /// The backend.
     type Device: Device + Send;

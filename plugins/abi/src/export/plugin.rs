@@ -11,7 +11,12 @@ use crate::{
     sized,
     tables::{DRAFT, Ext, Head, HostV1, MAGIC, MAJOR, PluginV1, Status, Str, To, id, plugin_flag},
 };
-use core::{cell::UnsafeCell, ffi::c_void, mem::ManuallyDrop, sync::atomic::{AtomicU32, Ordering::*}};
+use core::{
+    cell::UnsafeCell,
+    ffi::c_void,
+    mem::ManuallyDrop,
+    sync::atomic::{AtomicU32, Ordering::*},
+};
 use std::{
     string::String,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -73,7 +78,8 @@ impl<D: Send + Sync + 'static> Home<D> {
             });
         }
         let (slots, reason) = inner.listing.as_ref().expect("set above");
-        let handles = slots.iter().map(|slot| core::ptr::from_ref(*slot).expose_provenance() as u64).collect();
+        let handles =
+            slots.iter().map(|slot| core::ptr::from_ref(*slot).expose_provenance() as u64).collect();
         Ok(Listing { handles, reason: reason.clone() })
     }
 
@@ -91,7 +97,9 @@ impl<D: Send + Sync + 'static> Home<D> {
             if usable && slot.queues.load(Acquire) == 0 {
                 // SAFETY: the state keeps later calls out, no queue refers to the device, and by the rules of the
                 // tables no call runs beside `close`; nobody drops it again, since the listing is gone.
-                unsafe { ManuallyDrop::drop(&mut *slot.device.get()) };
+                let device = unsafe { &mut *slot.device.get() };
+                // SAFETY: as above.
+                unsafe { ManuallyDrop::drop(device) };
             }
         }
         Ok(())

@@ -69,9 +69,7 @@ where
     P::Device: Programs,
 {
     // SAFETY: core passes handles of ours.
-    unsafe {
-        on_device::<P>(device, State::STARTED, Site::Unload, |device, _| Ok(device.unload(program)?))
-    }
+    unsafe { on_device::<P>(device, State::STARTED, Site::Unload, |device, _| Ok(device.unload(program)?)) }
 }
 
 pub(super) unsafe extern "C" fn kernel<P: Plugin>(

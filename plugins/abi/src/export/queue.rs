@@ -5,19 +5,19 @@
 //! at a time; its gauge is shared. The bridge outlives lane and gauge, so a tick's cookie is good while they live.
 #![allow(unsafe_code)]
 
-use super::{No, Plugin, Slot, answer, device, on_device};
+use super::{No, Plugin, Slot, answer, on_device, op};
 use crate::{
     errors,
     errors::TextSource,
     guard,
     guard::State,
     sized,
-    tables::{self, QueueArgs, Status, To, hint, op_flag},
+    tables::{self, QueueArgs, Status, To, hint},
 };
 use core::{cell::UnsafeCell, ffi::c_void, mem::MaybeUninit, sync::atomic::Ordering::*};
 use std::sync::Arc;
 use wharf_core::{
-    device::{Device, Gauge, Hint, HostCall, Lane, Op, PEER_HOST, Step, op},
+    device::{Device, Gauge, Hint, Lane, Step},
     fault::{Fault, Kind, Site, Why},
     tick::Tick,
     word::Word64,
@@ -40,6 +40,11 @@ struct Bridge {
     cookie: *mut c_void,
     source: TextSource,
 }
+
+// SAFETY: the host's functions may be called from any thread, and the cookie is only handed back to them.
+unsafe impl Send for Bridge {}
+// SAFETY: as for `Send`; nothing of a bridge changes.
+unsafe impl Sync for Bridge {}
 
 unsafe extern "C" fn bridge_tell(cookie: *const ()) {
     // SAFETY: the cookie of an exported tick is its bridge, which outlives the lane that holds the tick.
@@ -80,7 +85,8 @@ pub(super) unsafe extern "C" fn create<P: Plugin>(
         let tick = unsafe { Tick::from_parts(word, Arc::as_ptr(&bridge).cast(), bridge_tell, bridge_fail) };
         let (lane, gauge, name) = device.lane(tick)?;
         let state = State::new(State::STARTED);
-        let made = Queue::<P::Device> { lane: UnsafeCell::new(lane), gauge, name, state, slot, _bridge: bridge };
+        let made =
+            Queue::<P::Device> { lane: UnsafeCell::new(lane), gauge, name, state, slot, _bridge: bridge };
         let made = Box::into_raw(Box::new(made));
         slot.queues.fetch_add(1, AcqRel);
         // SAFETY: the caller's own place.
@@ -94,6 +100,21 @@ pub(super) unsafe extern "C" fn create<P: Plugin>(
     };
     // SAFETY: core passes handles of ours.
     unsafe { on_device::<P>(device, State::STARTED, Site::Queue, run) }
+}
+
+/// The name of a live queue's lane, for [`Op::After`](wharf_core::device::Op).
+///
+/// # Safety
+/// 0, or a live queue of this plugin.
+pub(super) unsafe fn name<P: Plugin>(queue: u64) -> Result<usize, No> {
+    let at = at::<P>(queue);
+    if at.is_null() || !at.is_aligned() {
+        return Err(Fault::stale(Site::Wait, queue).into());
+    }
+    // SAFETY: live by the caller's promise: core pins the lane it names.
+    let name = unsafe { &raw const (*at).name };
+    // SAFETY: as above; written once, before the handle was given out.
+    Ok(unsafe { name.read() })
 }
 
 fn at<P: Plugin>(queue: u64) -> *mut Queue<P::Device> {
@@ -213,8 +234,14 @@ pub(super) unsafe extern "C" fn submit<P: Plugin>(
     let run = |queue: &Queue<P::Device>| {
         // SAFETY: one thread at a time submits to a queue, and no other function enters its lane.
         let lane = unsafe { &mut *queue.lane.get() };
-        // SAFETY: `count` operations lie `stride` apart, a stride that the test above found good.
-        let (n, result) = unsafe { take::<P>(lane, ops, count, stride as usize, hint, taken) };
+        let (n, result) = if count == 1 {
+            // The ordinary case, worth a copy of the code without the loop.
+            // SAFETY: one operation lies there.
+            unsafe { take::<P, 1>(lane, ops, 1, stride as usize, hint, taken) }
+        } else {
+            // SAFETY: `count` operations lie `stride` apart, a stride that the test above found good.
+            unsafe { take::<P, BATCH>(lane, ops, count, stride as usize, hint, taken) }
+        };
         // SAFETY: the caller's own place, tested above.
         unsafe { taken.write(n) };
         answer::<P>(result)
@@ -228,7 +255,7 @@ pub(super) unsafe extern "C" fn submit<P: Plugin>(
 /// # Safety
 /// `count` operations lie at `ops`, `stride` bytes apart; `taken` may be written.
 #[inline]
-unsafe fn take<P: Plugin>(
+unsafe fn take<P: Plugin, const N: usize>(
     lane: &mut <P::Device as Device>::Lane,
     ops: To<tables::Op>,
     count: u32,
@@ -238,20 +265,19 @@ unsafe fn take<P: Plugin>(
 ) -> (u32, Result<(), No>) {
     let mut n = 0u32;
     while n < count {
-        let mut batch = [const { MaybeUninit::<Step<'_>>::uninit() }; BATCH];
-        let len = BATCH.min((count - n) as usize);
+        let mut batch = [const { MaybeUninit::<Step<'_>>::uninit() }; N];
+        let len = N.min((count - n) as usize);
         let (mut ready, mut refused) = (0, None);
         for place in &mut batch[..len] {
             // SAFETY: below `count`, so inside the caller's array.
             let op = unsafe { ops.0.byte_add((n as usize + ready) * stride) };
             // SAFETY: an operation of the caller, aligned because array and stride are; it stays for the call.
-            match unsafe { decode::<P>(&*op) } {
-                Ok(step) => place.write(step),
-                Err(no) => {
-                    refused = Some(no);
-                    break;
-                }
-            };
+            let op = unsafe { &*op };
+            // SAFETY: the caller's operation.
+            if let Err(no) = unsafe { op::decode::<P>(op, place) } {
+                refused = Some(no);
+                break;
+            }
             ready += 1;
         }
         // SAFETY: the first `ready` places were written.
@@ -265,7 +291,7 @@ unsafe fn take<P: Plugin>(
         // SAFETY: the caller of `submit` gave this place, which was tested there.
         unsafe { taken.write(n) };
         if let Some(no) = refused {
-            return (n, Err(no));
+            return (n, Err(*no));
         }
     }
     (n, Ok(()))
@@ -277,120 +303,4 @@ fn hint(number: u32) -> Hint {
         hint::WAITING => Hint::Waiting,
         _ => Hint::None,
     }
-}
-
-/// An operation as core says it.
-///
-/// # Safety
-/// The operation's kind says which arguments it has, and what they point to stays for `'a`.
-#[inline]
-unsafe fn decode<'a, P: Plugin>(from: &'a tables::Op) -> Result<Step<'a>, No> {
-    if !from.next.is_null() {
-        // SAFETY: the caller's chain.
-        unsafe { sized::chain(from.next, Site::Submit) }?;
-    }
-    // SAFETY: the caller's promise is ours.
-    let op = unsafe { arguments::<P>(from.kind.into(), &from.args) }?;
-    Ok(Step {
-        op,
-        done: from.done,
-        tell: from.flags & op_flag::TELL != 0,
-        stamp: from.flags & op_flag::STAMP != 0,
-    })
-}
-
-/// # Safety
-/// As for [`decode`].
-#[inline]
-unsafe fn arguments<'a, P: Plugin>(kind: u32, args: &'a tables::OpArgs) -> Result<Op<'a>, No> {
-    Ok(match kind {
-        op::BARRIER => Op::Barrier,
-        op::COPY => {
-            // SAFETY: the member of this kind; five words, any bits.
-            let a = unsafe { args.copy };
-            // SAFETY: handles of ours, or 0.
-            let from = unsafe { peer::<P>(a.from_device) }?;
-            // SAFETY: handles of ours, or 0.
-            let to = unsafe { peer::<P>(a.to_device) }?;
-            Op::Copy { from: a.from, to: a.to, len: a.len, peers: [from, to] }
-        }
-        op::FILL => {
-            // SAFETY: the member of this kind.
-            let a = unsafe { args.fill };
-            // SAFETY: bytes of the caller.
-            let pattern = unsafe { sized::list(a.pattern, a.pattern_len, Site::Fill) }?;
-            Op::Fill { to: a.to, len: a.len, pattern }
-        }
-        op::UPDATE => {
-            // SAFETY: the member of this kind.
-            let a = unsafe { args.update };
-            // SAFETY: bytes of the caller.
-            Op::Update { to: a.to, bytes: unsafe { sized::list(a.bytes, a.len, Site::Update) }? }
-        }
-        op::LAUNCH => {
-            // SAFETY: the member of this kind.
-            let a = unsafe { &args.launch };
-            // SAFETY: bytes of the caller.
-            let bytes = unsafe { sized::list(a.args, a.args_len.into(), Site::Launch) }?;
-            Op::Launch { kernel: a.kernel, groups: a.groups, size: a.size, shared: a.shared, args: bytes }
-        }
-        // SAFETY: the caller's promise is ours.
-        _ => return unsafe { rarer::<P>(kind, args) },
-    })
-}
-
-/// # Safety
-/// As for [`decode`].
-unsafe fn rarer<'a, P: Plugin>(kind: u32, args: &'a tables::OpArgs) -> Result<Op<'a>, No> {
-    Ok(match kind {
-        op::AFTER => {
-            // SAFETY: the member of this kind.
-            let a = unsafe { args.after };
-            let other = at::<P>(a.queue);
-            if other.is_null() || !other.is_aligned() {
-                return Err(Fault::stale(Site::Wait, a.queue).into());
-            }
-            // SAFETY: a live queue of this plugin: core pins the lane it names.
-            let lane = unsafe { (&raw const (*other).name).read() };
-            Op::After { lane, value: a.value }
-        }
-        op::CALL => {
-            // SAFETY: the member of this kind.
-            let a = unsafe { args.call };
-            let Some(call) = a.call else {
-                return Err(Fault::caller(Kind::InvalidArgument, Site::Call, Why::Zero, [1, 0]).into());
-            };
-            Op::Call(HostCall { call, user: a.user })
-        }
-        op::READ => {
-            // SAFETY: the member of this kind.
-            let a = unsafe { args.file };
-            Op::Read { file: a.file, at: a.at, to: a.address, len: a.len }
-        }
-        op::WRITE => {
-            // SAFETY: the member of this kind.
-            let a = unsafe { args.file };
-            Op::Write { file: a.file, at: a.at, from: a.address, len: a.len }
-        }
-        op::PREFETCH => {
-            // SAFETY: the member of this kind.
-            let a = unsafe { args.prefetch };
-            Op::Prefetch { at: a.at, len: a.len, to_host: a.to_host != 0 }
-        }
-        _ => {
-            let values = [kind.into(), 0];
-            return Err(Fault::backend(Kind::Unsupported, Site::Submit, Why::Missing, values).into());
-        }
-    })
-}
-
-/// # Safety
-/// 0, or a device handle of this plugin.
-#[inline]
-unsafe fn peer<P: Plugin>(handle: u64) -> Result<u16, No> {
-    if handle == 0 {
-        return Ok(PEER_HOST);
-    }
-    // SAFETY: the caller's promise is ours.
-    unsafe { device::index::<P>(handle) }
 }

@@ -5,10 +5,7 @@
 //! `tick` and `calls` are written only while the cell has no lane (taken from the free list, before `create`).
 #![allow(unsafe_code)]
 
-use crate::{
-    negotiate::Calls,
-    tables::Status,
-};
+use crate::{negotiate::Calls, tables::Status};
 use core::{
     cell::UnsafeCell,
     sync::atomic::{AtomicU32, Ordering::*},
@@ -56,6 +53,7 @@ impl Cell {
         FREE.lock().unwrap_or_else(PoisonError::into_inner).push(self);
     }
 
+    #[inline]
     pub(super) fn generation(&self) -> u32 {
         self.generation.load(Acquire)
     }

@@ -5,12 +5,11 @@
 #![allow(unsafe_code)]
 
 use super::{
-    instance::{Instance, need},
+    instance::{Instance, Use, need},
     lane::{DynGauge, DynLane},
 };
 use crate::{
     code,
-    negotiate::Calls,
     tables::{self, Sized32, To, caps_flag, pace},
 };
 use std::sync::{Arc, OnceLock};
@@ -40,11 +39,13 @@ impl DynDevice {
         handle: u64,
         epoch: u32,
     ) -> Result<Self, Fault> {
-        let calls = instance.calls();
         let mut caps = tables::Caps::empty();
-        let ask = need(calls.device.caps, Site::Device)?;
-        // SAFETY: a handle that was listed, and a place with its size.
-        calls.check(unsafe { ask(handle, To::to_mut(&raw mut caps)) }, Site::Device)?;
+        {
+            let calls = instance.enter(epoch, Site::Device)?;
+            let ask = need(calls.device.caps, Site::Device)?;
+            // SAFETY: a handle that was listed, and a place with its size.
+            calls.check(unsafe { ask(handle, To::to_mut(&raw mut caps)) }, Site::Device)?;
+        }
         let caps = decode(&caps, instance.backend())?;
         Ok(DynDevice { instance, handles, handle, epoch, caps, started: OnceLock::new() })
     }
@@ -68,13 +69,12 @@ impl DynDevice {
     }
 
     /// The plugin's functions, for a call that works before the device is started.
-    pub(super) fn listed(&self, site: Site) -> Result<&'static Calls, Fault> {
-        self.instance.same(self.epoch, site)?;
-        Ok(self.instance.calls())
+    pub(super) fn listed(&self, site: Site) -> Result<Use<'_>, Fault> {
+        self.instance.enter(self.epoch, site)
     }
 
     /// The plugin's functions, once the device is started.
-    pub(super) fn started(&self, site: Site) -> Result<&'static Calls, Fault> {
+    pub(super) fn started(&self, site: Site) -> Result<Use<'_>, Fault> {
         let calls = self.listed(site)?;
         let start = || {
             let start = need(calls.device.start, Site::Start)?;
@@ -87,9 +87,7 @@ impl DynDevice {
 }
 
 fn decode(from: &tables::Caps, backend: u16) -> Result<Caps, Fault> {
-    let broken = |what, value: u32| {
-        Err(code::broken(Site::Device, Why::Mismatch, [value.into(), 0], what))
-    };
+    let broken = |what, value: u32| Err(code::broken(Site::Device, Why::Mismatch, [value.into(), 0], what));
     let pace = match from.pace {
         pace::PUSHED => Pace::Pushed,
         pace::ON_REQUEST => Pace::OnRequest,
@@ -145,6 +143,7 @@ impl Device for DynDevice {
         calls.check(unsafe { allocate(self.handle, To(&raw const args), &raw mut out) }, Site::Allocate)?;
         let block = Block { base: out.base, len: out.len, native: out.native };
         if block.len < want.len || block.base.checked_add(block.len).is_none() {
+            drop(calls);
             let _ = self.free(&block);
             let values = [block.len, want.len];
             let text = "the plugin gave a block that is too short or ends past the address space";
@@ -162,7 +161,8 @@ impl Device for DynDevice {
     }
 
     fn lane(&self, tick: Tick) -> Result<(DynLane, DynGauge, usize), Fault> {
-        DynLane::new(self, self.started(Site::Queue)?, tick)
+        let inside = self.started(Site::Queue)?;
+        DynLane::new(self, inside.calls, tick)
     }
 }
 
@@ -172,8 +172,7 @@ impl Describe for DynDevice {
         let property = need(calls.device.property, Site::Property)?;
         let mut len = 0u64;
         // SAFETY: a listed device, a place for as many bytes as said, and one for the length.
-        let status =
-            unsafe { property(self.handle, id, out.as_mut_ptr(), out.len() as u64, &raw mut len) };
+        let status = unsafe { property(self.handle, id, out.as_mut_ptr(), out.len() as u64, &raw mut len) };
         if status.err == 0 && status.code != 0 && code::decode(status.code).0 == Kind::NotFound {
             return Ok(None);
         }

@@ -2,7 +2,8 @@
 //! so a plugin that failed to begin fails the same way each time until it is closed.
 //!
 //! # Safety
-//! Calls into the plugin pass what the tables ask for; `close` runs when no lane is left.
+//! Calls into the plugin pass what the tables ask for. `close` runs when no lane is left and nobody is inside: calls
+//! about devices hold the gate for reading, `close` for writing.
 #![allow(unsafe_code)]
 
 use super::{device::DynDevice, host};
@@ -12,10 +13,13 @@ use crate::{
     tables::{Status, To},
     text,
 };
-use core::sync::atomic::{AtomicU32, Ordering::*};
+use core::{
+    ops::Deref,
+    sync::atomic::{AtomicU32, Ordering::*},
+};
 use std::{
     string::String,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard},
     vec,
     vec::Vec,
 };
@@ -33,8 +37,8 @@ pub struct Instance {
     /// Our copies of its tables, for ever: lanes read them.
     calls: &'static Calls,
     backend: u16,
-    /// Odd while open; a device of another number is one from before a `close`.
-    epoch: AtomicU32,
+    /// Odd while open; a device of another number is one from before a `close`. Locked after `listing`.
+    gate: RwLock<u32>,
     lanes: AtomicU32,
     listing: Mutex<Option<Result<Listing, Fault>>>,
 }
@@ -54,7 +58,7 @@ impl Instance {
             opened,
             calls,
             backend,
-            epoch: AtomicU32::new(0),
+            gate: RwLock::new(0),
             lanes: AtomicU32::new(0),
             listing: Mutex::new(None),
         })
@@ -74,7 +78,7 @@ impl Instance {
         let (handles, epoch) = {
             let mut listing = self.listing();
             let listing = listing.get_or_insert_with(|| self.begin());
-            (listing.clone()?.handles, self.epoch.load(Acquire))
+            (listing.clone()?.handles, *self.gate())
         };
         handles.iter().map(|handle| DynDevice::new(self.clone(), handles, *handle, epoch)).collect()
     }
@@ -90,22 +94,26 @@ impl Instance {
     /// `FailedPrecondition` while it has lanes; the plugin's.
     pub fn close(&self) -> Result<(), Fault> {
         let mut listing = self.listing();
+        let mut epoch = self.gate.write().unwrap_or_else(PoisonError::into_inner);
         let lanes = self.lanes.load(Acquire);
         if lanes != 0 {
             let fault = Fault::caller(Kind::FailedPrecondition, Site::Close, Why::State, [lanes.into(), 0]);
             return Err(fault);
         }
-        if self.epoch.load(Acquire).is_multiple_of(2) {
-            *listing = None;
+        *listing = None;
+        if epoch.is_multiple_of(2) {
             return Ok(());
         }
-        self.epoch.fetch_add(1, AcqRel);
-        *listing = None;
+        *epoch += 1;
         match self.calls.plugin.close {
-            // SAFETY: open, and no lane is left; other calls see the epoch first.
+            // SAFETY: open, no lane is left, and the gate is ours.
             Some(close) => self.calls.check(unsafe { close() }, Site::Close),
             None => Ok(()),
         }
+    }
+
+    fn gate(&self) -> RwLockReadGuard<'_, u32> {
+        self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn listing(&self) -> MutexGuard<'_, Option<Result<Listing, Fault>>> {
@@ -113,12 +121,13 @@ impl Instance {
     }
 
     fn begin(&self) -> Result<Listing, Fault> {
-        if self.epoch.load(Acquire).is_multiple_of(2) {
+        let mut epoch = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+        if epoch.is_multiple_of(2) {
             let open = need(self.calls.plugin.open, Site::Start)?;
             // SAFETY: our host table lives for ever; no configuration.
             let status = unsafe { open(To(&raw const host::TABLE), core::ptr::null()) };
             self.calls.check(status, Site::Start)?;
-            self.epoch.fetch_add(1, AcqRel);
+            *epoch += 1;
         }
         self.list()
     }
@@ -134,7 +143,12 @@ impl Instance {
             self.calls.check(status, Site::Device)?;
             if count as usize > DEVICES_MAX {
                 let values = [count.into(), DEVICES_MAX as u64];
-                return Err(code::broken(Site::Device, Why::Limit, values, "the plugin lists too many devices"));
+                return Err(code::broken(
+                    Site::Device,
+                    Why::Limit,
+                    values,
+                    "the plugin lists too many devices",
+                ));
             }
             if count as usize <= handles.len() {
                 break;
@@ -145,7 +159,12 @@ impl Instance {
         for (n, handle) in handles.iter().enumerate() {
             if *handle == 0 || handles[..n].contains(handle) {
                 let values = [n as u64, *handle];
-                return Err(code::broken(Site::Device, Why::Entry, values, "a device handle is null or twice there"));
+                return Err(code::broken(
+                    Site::Device,
+                    Why::Entry,
+                    values,
+                    "a device handle is null or twice there",
+                ));
             }
         }
         let reason = if status.err != 0 { self.calls.text(status.err) } else { None };
@@ -162,12 +181,27 @@ impl Instance {
         &self.lanes
     }
 
-    /// Whether what was listed in `epoch` still is.
-    pub(super) fn same(&self, epoch: u32, site: Site) -> Result<(), Fault> {
-        if self.epoch.load(Acquire) == epoch {
-            return Ok(());
+    /// The plugin's functions, for a call about a device that was listed in `epoch`. `close` waits for it to end, so
+    /// one thread holds one at a time.
+    pub(super) fn enter(&self, epoch: u32, site: Site) -> Result<Use<'_>, Fault> {
+        let gate = self.gate();
+        if *gate != epoch {
+            return Err(Fault::caller(Kind::FailedPrecondition, site, Why::State, [0; 2]));
         }
-        Err(Fault::caller(Kind::FailedPrecondition, site, Why::State, [0; 2]))
+        Ok(Use { calls: self.calls, _gate: gate })
+    }
+}
+
+/// The plugin's functions, while it stays open.
+pub(super) struct Use<'a> {
+    pub(super) calls: &'static Calls,
+    _gate: RwLockReadGuard<'a, u32>,
+}
+
+impl Deref for Use<'_> {
+    type Target = Calls;
+    fn deref(&self) -> &Calls {
+        self.calls
     }
 }
 

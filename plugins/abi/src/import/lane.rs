@@ -15,8 +15,8 @@ use crate::{
     code,
     negotiate::Calls,
     tables::{
-        self, AfterArgs, CallArgs, CopyArgs, FileArgs, FillArgs, LaunchArgs, OpArgs, PrefetchArgs, QueueArgs, Sized32,
-        Status, SubmitFn, To, UpdateArgs, hint, op_flag,
+        self, AfterArgs, CallArgs, CopyArgs, FileArgs, FillArgs, LaunchArgs, OpArgs, PrefetchArgs, QueueArgs,
+        Sized32, Status, SubmitFn, To, UpdateArgs, hint, op_flag,
     },
 };
 use core::{mem::MaybeUninit, ptr, sync::atomic::Ordering::*};
@@ -70,7 +70,12 @@ impl DynLane {
             cell.end();
             calls.check(status, Site::Queue)?;
             // The plugin says it made a queue, so the cell may be in use: it is not given back.
-            return Err(code::broken(Site::Queue, Why::Stale, [0; 2], "the plugin made a queue with handle 0"));
+            return Err(code::broken(
+                Site::Queue,
+                Why::Stale,
+                [0; 2],
+                "the plugin made a queue with handle 0",
+            ));
         }
         device.instance.lanes().fetch_add(1, AcqRel);
         let instance = device.instance.clone();
@@ -97,14 +102,18 @@ impl Drop for DynLane {
 
 impl Lane for DynLane {
     fn submit(&mut self, steps: &[Step<'_>], hint: Hint) -> Result<usize, (usize, Fault)> {
+        // One step is the ordinary case, and worth a copy of the code without the loop.
+        if steps.len() == 1 {
+            return self.hand_over::<1>(steps, hint);
+        }
         if steps.len() <= BATCH {
-            return self.hand_over(steps, hint);
+            return self.hand_over::<BATCH>(steps, hint);
         }
         let mut n = 0;
         while n < steps.len() {
             let batch = &steps[n..steps.len().min(n + BATCH)];
             let last = n + batch.len() == steps.len();
-            let taken = self.hand_over(batch, if last { hint } else { Hint::More });
+            let taken = self.hand_over::<BATCH>(batch, if last { hint } else { Hint::More });
             let taken = taken.map_err(|(taken, fault)| (n + taken, fault))?;
             n += taken;
             if taken < batch.len() {
@@ -117,17 +126,14 @@ impl Lane for DynLane {
 
 impl DynLane {
     #[inline]
-    fn hand_over(&mut self, steps: &[Step<'_>], hint: Hint) -> Result<usize, (usize, Fault)> {
-        let mut ops = [const { MaybeUninit::<tables::Op>::uninit() }; BATCH];
+    fn hand_over<const N: usize>(&mut self, steps: &[Step<'_>], hint: Hint) -> Result<usize, (usize, Fault)> {
+        let mut ops = [const { MaybeUninit::<tables::Op>::uninit() }; N];
         let (mut ready, mut refused) = (0u32, None);
         for (place, step) in ops.iter_mut().zip(steps) {
-            match encode(step, self.handles) {
-                Ok(op) => place.write(op),
-                Err(fault) => {
-                    refused = Some(fault);
-                    break;
-                }
-            };
+            if !encode(step, self.handles, place) {
+                refused = Some(step);
+                break;
+            }
             ready += 1;
         }
         let hint = match hint {
@@ -138,13 +144,14 @@ impl DynLane {
         let (mut taken, stride) = (0u32, size_of::<tables::Op>() as u32);
         // SAFETY: a live queue, entered by this thread alone (`&mut self`); `ready` operations were written, and
         // they and what they borrow live for the call.
-        let status =
-            unsafe { (self.submit)(self.queue, To(ops.as_ptr().cast()), ready, stride, hint, &raw mut taken) };
+        let status = unsafe {
+            (self.submit)(self.queue, To(ops.as_ptr().cast()), ready, stride, hint, &raw mut taken)
+        };
         if status.code != 0 || taken != ready {
             return self.short(status, taken, ready);
         }
         match refused {
-            Some(fault) => Err((taken as usize, fault)),
+            Some(step) => Err((taken as usize, refusal(step, self.handles))),
             None => Ok(taken as usize),
         }
     }
@@ -170,53 +177,72 @@ impl DynLane {
     }
 }
 
-#[inline]
-fn encode(step: &Step<'_>, handles: &[u64]) -> Result<tables::Op, Fault> {
-    let args = match step.op {
-        Op::Barrier => OpArgs { after: AfterArgs { queue: 0, value: 0 } },
-        Op::Copy { from, to, len, peers: [a, b] } => {
-            let (from_device, to_device) = (peer(a, handles)?, peer(b, handles)?);
-            OpArgs { copy: CopyArgs { from, to, len, from_device, to_device } }
-        }
-        Op::Fill { to, len, pattern } => {
-            OpArgs { fill: FillArgs { to, len, pattern: pattern.as_ptr(), pattern_len: pattern.len() as u64 } }
-        }
-        Op::Update { to, bytes } => {
-            OpArgs { update: UpdateArgs { to, len: bytes.len() as u64, bytes: bytes.as_ptr() } }
-        }
-        Op::Launch { kernel, groups, size, shared, args } => {
-            let Ok(args_len) = u32::try_from(args.len()) else {
-                let values = [args.len() as u64, u32::MAX.into()];
-                return Err(Fault::caller(Kind::InvalidArgument, Site::Launch, Why::Limit, values));
-            };
-            OpArgs { launch: LaunchArgs { kernel, groups, size, shared, args_len, args: args.as_ptr() } }
-        }
-        Op::After { lane, value } => OpArgs { after: AfterArgs { queue: lane as u64, value } },
-        Op::Call(call) => OpArgs { call: CallArgs { call: Some(call.call), user: call.user } },
-        Op::Read { file, at, to, len } => OpArgs { file: FileArgs { file, at, address: to, len } },
-        Op::Write { file, at, from, len } => OpArgs { file: FileArgs { file, at, address: from, len } },
-        Op::Prefetch { at, len, to_host } => {
-            OpArgs { prefetch: PrefetchArgs { at, len, to_host: to_host.into() } }
-        }
-    };
+/// Writes a step as it crosses, each kind straight to its place: a detour over a value costs more than the call.
+/// `false`: it cannot cross, and [`refusal`] says why.
+#[inline(always)]
+fn encode(step: &Step<'_>, handles: &[u64], place: &mut MaybeUninit<tables::Op>) -> bool {
     let tell = if step.tell { op_flag::TELL } else { 0 };
     let stamp = if step.stamp { op_flag::STAMP } else { 0 };
-    let kind = step.op.kind() as u16;
-    Ok(tables::Op { kind, flags: tell | stamp, reserved: 0, done: step.done, next: ptr::null(), args })
+    let (kind, done) = (step.op.kind() as u16, step.done);
+    let mut put = |args| {
+        place.write(tables::Op { kind, flags: tell | stamp, reserved: 0, done, next: ptr::null(), args });
+    };
+    match step.op {
+        Op::Barrier => put(OpArgs { after: AfterArgs { queue: 0, value: 0 } }),
+        Op::Copy { from, to, len, peers: [a, b] } => {
+            let (Some(from_device), Some(to_device)) = (peer(a, handles), peer(b, handles)) else {
+                return false;
+            };
+            put(OpArgs { copy: CopyArgs { from, to, len, from_device, to_device } });
+        }
+        Op::Fill { to, len, pattern } => {
+            let pattern_len = pattern.len() as u64;
+            put(OpArgs { fill: FillArgs { to, len, pattern: pattern.as_ptr(), pattern_len } });
+        }
+        Op::Update { to, bytes } => {
+            put(OpArgs { update: UpdateArgs { to, len: bytes.len() as u64, bytes: bytes.as_ptr() } });
+        }
+        Op::Launch { kernel, groups, size, shared, args } => {
+            let Ok(args_len) = u32::try_from(args.len()) else { return false };
+            put(OpArgs {
+                launch: LaunchArgs { kernel, groups, size, shared, args_len, args: args.as_ptr() },
+            });
+        }
+        Op::After { lane, value } => put(OpArgs { after: AfterArgs { queue: lane as u64, value } }),
+        Op::Call(call) => put(OpArgs { call: CallArgs { call: Some(call.call), user: call.user } }),
+        Op::Read { file, at, to, len } => put(OpArgs { file: FileArgs { file, at, address: to, len } }),
+        Op::Write { file, at, from, len } => put(OpArgs { file: FileArgs { file, at, address: from, len } }),
+        Op::Prefetch { at, len, to_host } => {
+            put(OpArgs { prefetch: PrefetchArgs { at, len, to_host: to_host.into() } });
+        }
+    }
+    true
 }
 
-#[inline]
-fn peer(index: u16, handles: &[u64]) -> Result<u64, Fault> {
-    if index == PEER_HOST {
-        return Ok(0);
+/// Why a step cannot cross.
+#[cold]
+fn refusal(step: &Step<'_>, handles: &[u64]) -> Fault {
+    if let Op::Launch { args, .. } = step.op {
+        let values = [args.len() as u64, u32::MAX.into()];
+        return Fault::caller(Kind::InvalidArgument, Site::Launch, Why::Limit, values);
     }
-    let unknown = [index.into(), handles.len() as u64];
-    handles.get(usize::from(index)).copied().ok_or(Fault::caller(
-        Kind::InvalidDevice,
-        Site::Copy,
-        Why::Limit,
-        unknown,
-    ))
+    let index = match step.op {
+        Op::Copy { peers: [a, b], .. } => {
+            if peer(a, handles).is_none() {
+                a
+            } else {
+                b
+            }
+        }
+        _ => 0,
+    };
+    Fault::caller(Kind::InvalidDevice, Site::Copy, Why::Limit, [index.into(), handles.len() as u64])
+}
+
+/// The handle of a device of this plugin, 0 for the host.
+#[inline(always)]
+fn peer(index: u16, handles: &[u64]) -> Option<u64> {
+    if index == PEER_HOST { Some(0) } else { handles.get(usize::from(index)).copied() }
 }
 
 impl DynGauge {

@@ -6,11 +6,10 @@
 
 use super::{
     device::{DynDevice, LEN_MAX},
-    instance::need,
+    instance::{Use, need},
 };
 use crate::{
     code,
-    negotiate::Calls,
     tables::{self, ProgramV1, Sized32, Str, To, symbol},
 };
 use core::ptr;
@@ -20,9 +19,10 @@ use wharf_core::{
 };
 
 impl DynDevice {
-    fn programs(&self, site: Site) -> Result<(&'static Calls, &'static ProgramV1), Fault> {
-        let calls = self.started(site)?;
-        Ok((calls, need(calls.program.as_ref(), site)?))
+    fn programs(&self, site: Site) -> Result<(Use<'_>, &'static ProgramV1), Fault> {
+        let inside = self.started(site)?;
+        let program = need(inside.calls.program.as_ref(), site)?;
+        Ok((inside, program))
     }
 }
 

@@ -1,4 +1,5 @@
 //! Table "wharf.memory": memory, and the host's view of it.
+#![allow(clippy::len_without_is_empty)] // Of accessors that abi_stable derives.
 
 use super::{Block, Ext, Head, Status, To};
 use abi_stable::StableAbi;
@@ -27,14 +28,23 @@ pub struct MemoryV1 {
         ) -> Status,
     >,
     /// Ends a mapping.
-    pub unmap: Option<unsafe extern "C" fn(device: u64, block: *const Block, offset: u64, len: u64) -> Status>,
+    pub unmap:
+        Option<unsafe extern "C" fn(device: u64, block: *const Block, offset: u64, len: u64) -> Status>,
     /// Makes host writes visible to the device.
-    pub flush: Option<unsafe extern "C" fn(device: u64, block: *const Block, offset: u64, len: u64) -> Status>,
+    pub flush:
+        Option<unsafe extern "C" fn(device: u64, block: *const Block, offset: u64, len: u64) -> Status>,
     /// Makes device writes visible to the host.
-    pub invalidate: Option<unsafe extern "C" fn(device: u64, block: *const Block, offset: u64, len: u64) -> Status>,
+    pub invalidate:
+        Option<unsafe extern "C" fn(device: u64, block: *const Block, offset: u64, len: u64) -> Status>,
     /// Shows host memory to the device.
     pub register_host: Option<
-        unsafe extern "C" fn(device: u64, host: *mut c_void, len: u64, access: u32, out: *mut Block) -> Status,
+        unsafe extern "C" fn(
+            device: u64,
+            host: *mut c_void,
+            len: u64,
+            access: u32,
+            out: *mut Block,
+        ) -> Status,
     >,
     /// Ends a registration.
     pub unregister_host: Option<unsafe extern "C" fn(device: u64, block: *const Block) -> Status>,

@@ -28,7 +28,8 @@ pub use memory::{
     Alloc, AllocFields, AllocRef, Foreign, ForeignFields, ForeignRef, MemoryV1, MemoryV1Fields, MemoryV1Ref,
 };
 pub use plugin::{
-    EntryFn, HostV1, HostV1Fields, HostV1Ref, MAGIC, Names, PluginV1, PluginV1Fields, PluginV1Ref, plugin_flag,
+    EntryFn, HostV1, HostV1Fields, HostV1Ref, MAGIC, Names, PluginV1, PluginV1Fields, PluginV1Ref,
+    plugin_flag,
 };
 pub use program::{Kernel, KernelFields, KernelRef, ProgramV1, ProgramV1Fields, ProgramV1Ref, symbol};
 pub use queue::{

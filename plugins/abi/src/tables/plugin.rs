@@ -70,8 +70,7 @@ pub struct PluginV1 {
     pub query: Option<unsafe extern "C" fn(id: Str, major: u32, table: *mut *const c_void) -> Status>,
     /// Writes at most `cap` bytes of the text to `buf` and its whole length to `len`. `NotFound` once it was dropped
     /// or pushed out by newer ones.
-    pub error_text:
-        Option<unsafe extern "C" fn(err: u64, buf: *mut u8, cap: u64, len: *mut u64) -> Status>,
+    pub error_text: Option<unsafe extern "C" fn(err: u64, buf: *mut u8, cap: u64, len: *mut u64) -> Status>,
     /// The text is no longer needed.
     #[sabi(last_prefix_field)]
     pub error_drop: Option<unsafe extern "C" fn(err: u64)>,

@@ -37,8 +37,7 @@ pub struct ProgramV1 {
         ) -> Status,
     >,
     /// Address and size of a global by name.
-    pub global:
-        Option<unsafe extern "C" fn(device: u64, program: u64, name: Str, out: *mut Block) -> Status>,
+    pub global: Option<unsafe extern "C" fn(device: u64, program: u64, name: Str, out: *mut Block) -> Status>,
     /// Name, whole length of the name and kind ([`symbol`]) of symbol `index`; `NotFound` without a text past the last.
     pub symbol: Option<
         unsafe extern "C" fn(

@@ -49,9 +49,8 @@ pub struct QueueV1 {
     /// system's, where it has one: `CLOCK_MONOTONIC`); `u64::MAX` never.
     pub wait: Option<unsafe extern "C" fn(queue: u64, value: u64, deadline_ns: u64) -> Status>,
     /// When the stamped operation that ended as `value` began and ended; `NotFound` without a text if not kept.
-    pub times: Option<
-        unsafe extern "C" fn(queue: u64, value: u64, begin_ns: *mut u64, end_ns: *mut u64) -> Status,
-    >,
+    pub times:
+        Option<unsafe extern "C" fn(queue: u64, value: u64, begin_ns: *mut u64, end_ns: *mut u64) -> Status>,
     /// Ends work that has not begun. Reserved.
     #[sabi(last_prefix_field)]
     pub cancel: Option<unsafe extern "C" fn(queue: u64) -> Status>,

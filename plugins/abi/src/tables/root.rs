@@ -5,10 +5,7 @@ use super::{
     PluginV1Ref, ProgramV1Ref, QueueArgsRef, QueueV1Ref, To,
 };
 use abi_stable::{
-    StableAbi,
-    library::RootModule,
-    package_version_strings,
-    prefix_type::PrefixTypeTrait,
+    StableAbi, library::RootModule, package_version_strings, prefix_type::PrefixTypeTrait,
     sabi_types::VersionStrings,
 };
 

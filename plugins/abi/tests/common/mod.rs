@@ -12,11 +12,7 @@ use std::sync::{
     atomic::{AtomicU32, Ordering::*},
 };
 use wharf_abi::{Instance, export, negotiate};
-use wharf_core::{
-    fault::Fault,
-    tick::Tick,
-    word::Word64,
-};
+use wharf_core::{fault::Fault, tick::Tick, word::Word64};
 
 /// A core's end of a lane: the word, and what was told.
 pub struct Watch {

@@ -8,7 +8,10 @@ use std::{
     },
 };
 use wharf_core::{
-    device::{Block, Caps, Device, Gauge, Hint, Kernel, Lane, Op, Pace, Param, Programs, Step, SymbolKind, Times, Want},
+    device::{
+        Block, Caps, Device, Gauge, Hint, Kernel, Lane, Op, Pace, Param, Programs, Step, SymbolKind, Times,
+        Want,
+    },
     env::Deadline,
     fault::{Blame, Fault, Kind, Site, Why},
     tick::Tick,
@@ -58,7 +61,8 @@ fn obey(call: &'static str) -> Result<Orders, Fault> {
     let orders = ORDERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
     assert_ne!(orders.panic_in, call, "the toy was told to");
     if orders.fail_in == call {
-        let mut fault = Fault::new(Kind::DeviceLost, Blame::Driver, Site::Device, Why::Native, [0; 2]).with_native(-7);
+        let mut fault =
+            Fault::new(Kind::DeviceLost, Blame::Driver, Site::Device, Why::Native, [0; 2]).with_native(-7);
         fault.text = 5;
         return Err(fault);
     }

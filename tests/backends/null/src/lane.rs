@@ -164,14 +164,18 @@ impl Ring {
             }
             Work::Fill { to, len, pattern } => {
                 let bytes = space.bytes(*to, *len, Site::Fill)?;
-                bytes.chunks_mut(pattern.len()).for_each(|chunk| chunk.copy_from_slice(&pattern[..chunk.len()]));
+                bytes
+                    .chunks_mut(pattern.len())
+                    .for_each(|chunk| chunk.copy_from_slice(&pattern[..chunk.len()]));
                 Ok(())
             }
             Work::Update { to, bytes } => {
                 space.bytes(*to, bytes.len() as u64, Site::Update)?.copy_from_slice(bytes);
                 Ok(())
             }
-            Work::Launch { kernel, groups, size, args } => program::run(&mut space, *kernel, *groups, *size, args),
+            Work::Launch { kernel, groups, size, args } => {
+                program::run(&mut space, *kernel, *groups, *size, args)
+            }
         }
     }
 }

@@ -6,13 +6,7 @@
 //! bytes in turn, by the rule that makes it not coherent. Blocks themselves are only touched under the space's lock.
 #![allow(unsafe_code)]
 
-use std::{
-    boxed::Box,
-    collections::BTreeMap,
-    ptr::NonNull,
-    slice,
-    vec,
-};
+use std::{boxed::Box, collections::BTreeMap, ptr::NonNull, slice, vec};
 use wharf_core::fault::{Fault, Kind, Site, Why};
 
 pub(crate) struct Space {
@@ -113,7 +107,11 @@ impl Space {
         // SAFETY: `skip + len` is inside the mapping, whose copy lives until `unmap`; the host does not touch what it
         // asks to be moved meanwhile.
         let host = unsafe { slice::from_raw_parts_mut(host.as_ptr(), len as usize) };
-        if to_device { block.copy_from_slice(host) } else { host.copy_from_slice(block) }
+        if to_device {
+            block.copy_from_slice(host)
+        } else {
+            host.copy_from_slice(block)
+        }
         Ok(())
     }
 }
