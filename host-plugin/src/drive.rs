@@ -7,7 +7,7 @@
 
 use crate::{
     limits::{BRIEF, TURN},
-    step::Work,
+    step::{Cell, Work},
     times,
     track::Track,
     transfer,
@@ -32,7 +32,7 @@ impl Goal {
     fn permits(self, work: &Work) -> bool {
         match work {
             Work::Call(_) => false,
-            Work::Launch(..) => !self.brief,
+            Work::Launch(_) => !self.brief,
             Work::Copy { len, .. } | Work::Fill { len, .. } => !self.brief || *len <= BRIEF,
             _ => true,
         }
@@ -103,7 +103,7 @@ fn steps(track: &Arc<Track>, goal: Option<Goal>) {
         }
         turns = if turns == TURN { 0 } else { turns + 1 };
         let begin = if cell.stamp { times::now() } else { 0 };
-        match work(track, &cell.work) {
+        match work(track, cell) {
             End::Done => {}
             End::Parked => {
                 tell(&mut untold);
@@ -129,9 +129,9 @@ fn steps(track: &Arc<Track>, goal: Option<Goal>) {
 }
 
 #[inline]
-fn work(track: &Arc<Track>, work: &Work) -> End {
-    match work {
-        Work::Launch(launch, args) => match launch.run(args.as_ptr(), &track.pool) {
+fn work(track: &Arc<Track>, cell: &Cell) -> End {
+    match &cell.work {
+        Work::Launch(launch) => match launch.run(cell.bytes.as_ptr(), &track.pool) {
             Ok(()) => End::Done,
             Err(fault) => End::Failed(fault),
         },
@@ -140,12 +140,12 @@ fn work(track: &Arc<Track>, work: &Work) -> End {
             transfer::copy(*from, *to, *len, &track.pool);
             End::Done
         }
-        Work::Fill { to, len, pattern } => {
-            transfer::fill(*to, *len, pattern.as_slice(), &track.pool);
+        Work::Fill { to, len } => {
+            transfer::fill(*to, *len, cell.bytes.as_slice(), &track.pool);
             End::Done
         }
-        Work::Update { to, bytes } => {
-            transfer::update(*to, bytes.as_slice());
+        Work::Update { to } => {
+            transfer::update(*to, cell.bytes.as_slice());
             End::Done
         }
         Work::Prefetch { at, len } => {

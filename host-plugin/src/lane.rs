@@ -51,10 +51,13 @@ pub(crate) fn open(
 impl HostLane {
     #[inline]
     fn hand(&mut self, step: &Step<'_>) -> Result<(), Fault> {
-        let cell = Cell::capture(step, &self.track, &self.lanes)?;
         // SAFETY: the producer and the ring were made together, and the track keeps the ring alive.
-        let room = unsafe { self.back.push(&self.track.ring, cell) };
-        if room { Ok(()) } else { Err(Fault::full(Site::Submit, limits::DEPTH.into())) }
+        let place = unsafe { self.back.place(&self.track.ring) };
+        let place = place.ok_or(Fault::full(Site::Submit, limits::DEPTH.into()))?;
+        Cell::capture(place, step, &self.track, &self.lanes)?;
+        // SAFETY: captured, so written.
+        unsafe { self.back.push() };
+        Ok(())
     }
 }
 
