@@ -15,6 +15,7 @@ struct Line([MaybeUninit<u8>; 16]);
 const HOLE: Line = Line([MaybeUninit::uninit(); 16]);
 
 /// Captured bytes, aligned to 16.
+#[repr(C)] // Length first: few bytes lie in one cache line with it.
 pub(crate) struct Bytes {
     heap: Option<Box<[Line]>>,
     len: usize,

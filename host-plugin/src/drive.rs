@@ -103,7 +103,8 @@ fn steps(track: &Arc<Track>, goal: Option<Goal>) {
         }
         turns = if turns == TURN { 0 } else { turns + 1 };
         let begin = if cell.stamp { times::now() } else { 0 };
-        match work(track, cell) {
+        let small = matches!(&cell.work, Work::Launch(launch) if launch.small(cell.bytes.as_ptr()));
+        match if small { End::Done } else { work(track, cell) } {
             End::Done => {}
             End::Parked => {
                 tell(&mut untold);
@@ -128,7 +129,8 @@ fn steps(track: &Arc<Track>, goal: Option<Goal>) {
     }
 }
 
-#[inline]
+/// All but the one launch that is so small that a call would show.
+#[inline(never)]
 fn work(track: &Arc<Track>, cell: &Cell) -> End {
     match &cell.work {
         Work::Launch(launch) => match launch.run(cell.bytes.as_ptr(), &track.pool) {

@@ -68,8 +68,21 @@ impl Launch {
         self.groups.iter().map(|n| u64::from(*n)).product()
     }
 
+    /// Runs a launch of one group without shared memory. `false`: it is not one.
+    #[inline(always)]
+    pub(crate) fn small(&self, args: *const u8) -> bool {
+        let small = self.groups == [1; 3] && self.shared | self.fixed == 0;
+        if small {
+            let none = scratch::EMPTY.as_ptr();
+            let group = self.group([0; 3], none, none);
+            // SAFETY: the entry's function is a kernel of a program that stays loaded (module rule); `args` are the
+            // captured arguments, `group` lives for the call.
+            unsafe { (self.call)(args, &raw const group) };
+        }
+        small
+    }
+
     /// Runs all groups; returns when all have ended.
-    #[inline]
     pub(crate) fn run(&self, args: *const u8, pool: &Arc<Pool>) -> Result<(), Fault> {
         if self.groups == [1; 3] { self.span(args, 0, 1) } else { self.grid(args, pool) }
     }
@@ -109,7 +122,6 @@ impl Launch {
     }
 
     /// Runs the groups from number `first` to `end` on this thread, x fastest.
-    #[inline]
     fn span(&self, args: *const u8, first: u64, end: u64) -> Result<(), Fault> {
         if self.shared | self.fixed == 0 {
             let none = scratch::EMPTY.as_ptr();
@@ -122,13 +134,12 @@ impl Launch {
         })
     }
 
-    #[inline]
-    fn groups_with(&self, args: *const u8, first: u64, end: u64, fixed: *mut u8, shared: *mut u8) {
-        let [nx, ny, _] = self.groups.map(u64::from);
-        let mut group = WorkGroup {
+    #[inline(always)]
+    fn group(&self, id: [u32; 3], fixed: *mut u8, shared: *mut u8) -> WorkGroup {
+        WorkGroup {
             struct_size: size_of::<WorkGroup>() as u32,
             flags: 0,
-            id: [(first % nx) as u32, (first / nx % ny) as u32, (first / nx / ny) as u32],
+            id,
             count: self.groups,
             size: self.size,
             shared_len: self.shared,
@@ -137,10 +148,15 @@ impl Launch {
             fixed_len: self.fixed.into(),
             rpc: None,
             rpc_context: ptr::null(),
-        };
+        }
+    }
+
+    fn groups_with(&self, args: *const u8, first: u64, end: u64, fixed: *mut u8, shared: *mut u8) {
+        let [nx, ny, _] = self.groups.map(u64::from);
+        let id = [(first % nx) as u32, (first / nx % ny) as u32, (first / nx / ny) as u32];
+        let mut group = self.group(id, fixed, shared);
         for _ in first..end {
-            // SAFETY: the entry's function is a kernel of a program that stays loaded (module rule); `args` are the
-            // captured arguments, `group` lives for the call.
+            // SAFETY: as in `small`.
             unsafe { (self.call)(args, &raw const group) };
             group.id[0] += 1;
             if group.id[0] == self.groups[0] {
