@@ -30,6 +30,8 @@ struct Segment {
 struct Front {
     segment: *mut Segment,
     base: u64,
+    /// The producer's `tail` when last looked at: its cache line is left to it while there is work.
+    tail_seen: u64,
 }
 
 /// A value in cache lines of its own.
@@ -88,7 +90,7 @@ impl Ring {
         let ring = Ring {
             tail: Apart(AtomicU64::new(0)),
             head: Apart(AtomicU64::new(0)),
-            front: UnsafeCell::new(Front { segment: first.as_ptr(), base: 0 }),
+            front: UnsafeCell::new(Front { segment: first.as_ptr(), base: 0, tail_seen: 0 }),
             spare: Apart(AtomicPtr::new(ptr::null_mut())),
         };
         Some((ring, Back { segment: first, tail: 0, end: SEGMENT, head_seen: 0, spare: ptr::null_mut() }))
@@ -107,11 +109,14 @@ impl Ring {
     #[inline]
     pub(crate) unsafe fn front(&self) -> Option<&Cell> {
         let head = self.head.0.load(Relaxed);
-        if head == self.tail.0.load(Acquire) {
-            return None;
-        }
         // SAFETY: `front` is the consumer's, and the caller is the consumer.
         let front = unsafe { &mut *self.front.get() };
+        if head == front.tail_seen {
+            front.tail_seen = self.tail.0.load(Acquire);
+            if head == front.tail_seen {
+                return None;
+            }
+        }
         if head - front.base == SEGMENT {
             self.step_on(front);
         }

@@ -1,9 +1,13 @@
 //! What the two ends of a lane and whoever runs it share: the steps, who runs them, how far they are, who waits.
 //!
 //! A track is *run* by one thread at a time, the holder of the `RUN` bit: a worker that found the track in the
-//! pool's queue (`QUEUED`), or a thread in [`Gauge::wait`](wharf_core::device::Gauge::wait) that helps itself. Who
-//! hands over work while it runs leaves a `NOTE`, so that the runner looks again before it lets go. A track that waits
-//! for another is `PARKED`: nobody runs it until that one resumes it. All changes of hands go through this one word.
+//! pool's queue (`QUEUED`) and watches it from then on (`WATCHED`), or a thread in
+//! [`Gauge::wait`](wharf_core::device::Gauge::wait) that helps itself. Who hands over work while such a thread runs it
+//! leaves a `NOTE`, so that the runner looks again before it lets go. A track that waits for another is `PARKED`:
+//! nobody runs it until that one resumes it. All changes of hands go through this one word.
+//!
+//! A submitter that finds the track queued or watched writes nothing: whoever takes the last of the two bits away
+//! passes a heavy fence and looks for work once more ([`fence`]).
 
 use crate::{
     fence,
@@ -33,6 +37,8 @@ const NOTE: u32 = 4;
 const PARKED: u32 = 8;
 /// Its runner is inside a host call and touches nothing of the lane.
 const CALL: u32 = 16;
+/// A worker looks for new work here.
+const WATCHED: u32 = 128;
 /// The lane was dropped.
 const CLOSED: u32 = 32;
 /// The lane failed.
@@ -99,7 +105,7 @@ impl Track {
 
     /// Somebody runs it, or will without being asked again.
     pub(crate) fn attended(&self) -> bool {
-        self.state.0.load(Acquire) & (RUN | QUEUED | PARKED | OVER) != 0
+        self.state.0.load(Acquire) & (RUN | QUEUED | WATCHED | PARKED | OVER) != 0
     }
 
     /// Changes the state by `change`, which answers the new one or `None` to leave it. Answers the old state.
@@ -111,17 +117,24 @@ impl Track {
     /// Sees to it that work handed over before is run.
     #[inline]
     pub(crate) fn kick(self: &Arc<Self>) {
+        fence::light();
+        if self.state.0.load(Relaxed) & (QUEUED | WATCHED) == 0 {
+            self.call();
+        }
+    }
+
+    fn call(self: &Arc<Self>) {
         // Also where nothing changes the word is written: the runner's own write then comes after ours, and it sees
         // the work, or before, and we see that it let go.
         let old = self.turn(|s| {
             Some(match s {
                 s if s & OVER != 0 => return None,
                 s if s & RUN != 0 => s | NOTE,
-                s if s & (QUEUED | PARKED) != 0 => s,
+                s if s & (QUEUED | WATCHED | PARKED) != 0 => s,
                 s => s | QUEUED,
             })
         });
-        if old.is_ok_and(|s| s & (RUN | QUEUED | PARKED) == 0) {
+        if old.is_ok_and(|s| s & (RUN | QUEUED | WATCHED | PARKED) == 0) {
             self.pool.push(self.clone());
         }
     }
@@ -148,12 +161,35 @@ impl Track {
             && self.state.0.compare_exchange(state, state & !NOTE | RUN, Acquire, Relaxed).is_ok()
     }
 
-    /// A worker that took it from the queue takes the run.
-    pub(crate) fn claim_queued(&self) -> bool {
-        let old = self.turn(|s| {
-            Some(if s & (RUN | PARKED | OVER) == 0 { s & !(QUEUED | NOTE) | RUN } else { s & !QUEUED })
-        });
-        old.is_ok_and(|s| s & (RUN | PARKED | OVER) == 0)
+    /// A worker that took it from the queue takes the run, and watches it.
+    pub(crate) fn claim_queued(self: &Arc<Self>) -> bool {
+        let free = |s: u32| s & (RUN | PARKED | OVER) == 0;
+        let old =
+            self.turn(|s| Some(if free(s) { s & !(QUEUED | NOTE) | RUN | WATCHED } else { s & !QUEUED }));
+        if old.is_ok_and(free) {
+            return true;
+        }
+        self.look_again();
+        false
+    }
+
+    /// A worker that watches takes the run again if there is work, unless a waiter was faster.
+    pub(crate) fn reclaim(&self) -> bool {
+        self.ring.pending() && self.claim()
+    }
+
+    /// The worker goes. Work that came meanwhile is queued.
+    pub(crate) fn leave(self: &Arc<Self>) {
+        self.state.0.fetch_and(!WATCHED, AcqRel);
+        self.look_again();
+    }
+
+    /// The other half of what a submitter leaves out in [`Track::kick`].
+    fn look_again(self: &Arc<Self>) {
+        fence::heavy();
+        if self.ring.pending() {
+            self.call();
+        }
     }
 
     /// The runner found nothing more and lets go. `false`: look again.
@@ -167,7 +203,7 @@ impl Track {
     /// The runner lets go of a track with steps left, which go to the pool.
     pub(crate) fn hand_over(self: &Arc<Self>) {
         let old = self.turn(|s| {
-            let s = s & !(RUN | NOTE);
+            let s = s & !(RUN | NOTE | WATCHED);
             Some(if s & OVER != 0 { s } else { s | QUEUED })
         });
         if old.is_ok_and(|s| s & (QUEUED | OVER) == 0) {
@@ -177,7 +213,7 @@ impl Track {
 
     /// The runner lets go until it is resumed. `false`: look again.
     pub(crate) fn park(&self) -> bool {
-        self.turn(|s| (s & (NOTE | OVER) == 0).then_some(s & !RUN | PARKED))
+        self.turn(|s| (s & (NOTE | OVER) == 0).then_some(s & !(RUN | WATCHED) | PARKED))
             .map_err(|_| self.state.0.fetch_and(!NOTE, AcqRel))
             .is_ok()
     }
