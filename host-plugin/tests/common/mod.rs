@@ -48,6 +48,8 @@ pub struct Line {
     pub name: usize,
     pub probe: &'static Probe,
     pub last: u64,
+    /// Values that a test has noted, in order.
+    notes: Vec<u64>,
 }
 
 impl Line {
@@ -59,7 +61,7 @@ impl Line {
         }));
         let tick = tick_of(probe);
         let (lane, gauge, name) = device.lane(tick).unwrap();
-        Line { lane, gauge, name, probe, last: 0 }
+        Line { lane, gauge, name, probe, last: 0, notes: Vec::new() }
     }
 
     pub fn tick(&self) -> Tick {
@@ -78,6 +80,15 @@ impl Line {
             }
         }
         self.last
+    }
+
+    /// Remembers a value; [`Line::written`] answers the last one noted up to a value, or 0.
+    pub fn note(&mut self, value: u64) {
+        self.notes.push(value);
+    }
+
+    pub fn written(&self, value: u64) -> u64 {
+        self.notes[..self.notes.partition_point(|noted| *noted <= value)].last().copied().unwrap_or(0)
     }
 
     pub fn put(&mut self, op: Op<'_>) -> u64 {
