@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::{
-    limits::{ALONE_NS, GROUP_MAX, SHARED_MAX},
+    limits::{ALONE_NS, ARGS_MAX, SHARED_MAX},
     pool::Pool,
     scratch, spread, times,
 };
@@ -23,6 +23,9 @@ pub(crate) struct Entry {
     pub(crate) name: Box<str>,
     pub(crate) call: KernelFn,
     pub(crate) args_len: u32,
+    /// Bytes that the kernel reads: where the last parameter ends; 0 if that is not known.
+    pub(crate) needs: u32,
+    /// Most work-items in a group.
     pub(crate) group_max: u32,
     /// Bytes of static shared memory.
     pub(crate) fixed: u32,
@@ -42,7 +45,13 @@ pub(crate) struct Launch {
 impl Launch {
     /// Resolves the kernel; refuses what would not run.
     #[inline]
-    pub(crate) fn new(kernel: u64, groups: [u32; 3], size: [u32; 3], shared: u32) -> Result<Launch, Fault> {
+    pub(crate) fn new(
+        kernel: u64,
+        groups: [u32; 3],
+        size: [u32; 3],
+        shared: u32,
+        args: &[u8],
+    ) -> Result<Launch, Fault> {
         let items = size.iter().try_fold(1_u32, |n, x| n.checked_mul(*x)).unwrap_or(u32::MAX);
         let total = groups.iter().try_fold(1_u64, |n, x| n.checked_mul(u64::from(*x))).unwrap_or(u64::MAX);
         let refuse = |why, values| Err(Fault::caller(Kind::InvalidArgument, Site::Launch, why, values));
@@ -54,9 +63,14 @@ impl Launch {
         }
         // SAFETY: the word is the address of an entry of a loaded program (module rule).
         let entry = unsafe { &*(ptr::with_exposed_provenance::<Entry>(kernel as usize)) };
-        let most = if entry.group_max == 0 { GROUP_MAX } else { entry.group_max };
-        if items > most {
-            return refuse(Why::Limit, [items.into(), most.into()]);
+        if items > entry.group_max {
+            return refuse(Why::Limit, [items.into(), entry.group_max.into()]);
+        }
+        if args.len() < entry.needs as usize {
+            return refuse(Why::Mismatch, [args.len() as u64, entry.args_len.into()]);
+        }
+        if args.len() > ARGS_MAX as usize {
+            return refuse(Why::Limit, [args.len() as u64, ARGS_MAX.into()]);
         }
         if shared > SHARED_MAX {
             return refuse(Why::Limit, [shared.into(), SHARED_MAX.into()]);

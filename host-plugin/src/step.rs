@@ -1,6 +1,6 @@
 //! A step as a lane keeps it: what was borrowed is captured, names are resolved.
 
-use crate::{bytes::Bytes, launch::Launch, limits, registry::Registry, track::Track};
+use crate::{bytes::Bytes, launch::Launch, registry::Registry, track::Track};
 use std::{mem::MaybeUninit, sync::Arc};
 use wharf_core::{
     device::{HostCall, Op, Step},
@@ -43,11 +43,7 @@ impl Cell {
     ) -> Result<(), Fault> {
         let (work, bytes) = match step.op {
             Op::Launch { kernel, groups, size, shared, args } => {
-                if args.len() > limits::ARGS_MAX as usize {
-                    let values = [args.len() as u64, limits::ARGS_MAX.into()];
-                    return Err(Fault::caller(Kind::InvalidArgument, Site::Launch, Why::Limit, values));
-                }
-                (Work::Launch(Launch::new(kernel, groups, size, shared)?), args)
+                (Work::Launch(Launch::new(kernel, groups, size, shared, args)?), args)
             }
             _ => rare(&step.op, own, lanes)?,
         };

@@ -14,13 +14,14 @@ use crate::{
     pool::Pool,
     ring::{Apart, Ring},
     times::Times,
+    watch::{Watches, Who},
 };
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicU32, AtomicU64, Ordering::*},
     },
-    thread::{self, Thread},
+    thread,
 };
 use wharf_core::{
     fault::{Fault, Kind, Site, Why},
@@ -46,17 +47,6 @@ const FAILED: u32 = 64;
 /// No step of it runs any more.
 const OVER: u32 = CLOSED | FAILED;
 
-/// Whom to wake at a value.
-enum Who {
-    Thread(Thread),
-    Track(Arc<Track>),
-}
-
-struct Watch {
-    value: u64,
-    who: Who,
-}
-
 /// The state of a lane.
 pub(crate) struct Track {
     pub(crate) ring: Ring,
@@ -65,9 +55,7 @@ pub(crate) struct Track {
     pub(crate) times: Times,
     state: Apart<AtomicU32>,
     reached: Apart<AtomicU64>,
-    /// Least value that somebody waits for; 0 once the lane is over, so that its runner looks up.
-    wake_at: Apart<AtomicU64>,
-    watches: Mutex<Vec<Watch>>,
+    watches: Watches,
     fault: OnceLock<Fault>,
 }
 
@@ -80,8 +68,7 @@ impl Track {
             times: Times::default(),
             state: Apart(AtomicU32::new(0)),
             reached: Apart(AtomicU64::new(0)),
-            wake_at: Apart(AtomicU64::new(u64::MAX)),
-            watches: Mutex::new(Vec::new()),
+            watches: Watches::default(),
             fault: OnceLock::new(),
         }
     }
@@ -105,6 +92,7 @@ impl Track {
 
     /// Somebody runs it, or will without being asked again.
     pub(crate) fn attended(&self) -> bool {
+        fence::light();
         self.state.0.load(Acquire) & (RUN | QUEUED | WATCHED | PARKED | OVER) != 0
     }
 
@@ -234,7 +222,7 @@ impl Track {
         self.tick.advance_quietly(value);
         self.reached.0.store(value, Release);
         fence::light();
-        if self.wake_at.0.load(Relaxed) <= value {
+        if self.watches.least() <= value {
             self.wake();
         }
         if tell {
@@ -242,59 +230,26 @@ impl Track {
         }
     }
 
-    fn watches(&self) -> MutexGuard<'_, Vec<Watch>> {
-        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Wakes everybody who waits for what was reached, or all if the lane is over.
     #[cold]
     fn wake(&self) {
-        let (reached, over) = (self.reached(), self.over());
-        let mut watches = self.watches();
-        let (due, rest) = std::mem::take(&mut *watches).into_iter().partition(|w| over || w.value <= reached);
-        *watches = rest;
-        self.next_wake(&watches);
-        drop(watches);
-        let due: Vec<Watch> = due;
-        for watch in due {
-            match watch.who {
+        for who in self.watches.take(self.reached()) {
+            match who {
                 Who::Thread(thread) => thread.unpark(),
                 Who::Track(track) => track.resume(),
             }
         }
     }
 
-    /// Makes the runner look up after this step; under the lock, so that no older thought of `next_wake` stays.
-    fn look_up(&self) {
-        let watches = self.watches();
-        self.next_wake(&watches);
-    }
-
     /// Whether the runner has to stop.
     #[inline]
     pub(crate) fn stopped(&self) -> bool {
-        self.wake_at.0.load(Relaxed) == 0 && self.over()
+        self.watches.least() == 0
     }
 
-    fn next_wake(&self, watches: &[Watch]) {
-        let least = watches.iter().map(|w| w.value).min().unwrap_or(u64::MAX);
-        self.wake_at.0.store(if self.over() { 0 } else { least }, SeqCst);
-    }
-
-    /// Enters `who` for `value` in place of an earlier entry.
     fn watch(&self, value: u64, who: Who) {
-        let mut watches = self.watches();
-        watches.retain(|w| !same(&w.who, &who));
-        watches.push(Watch { value, who });
-        self.next_wake(&watches);
-        drop(watches);
+        self.watches.enter(value, who);
         fence::heavy();
-    }
-
-    fn unwatch(&self, who: &Who) {
-        let mut watches = self.watches();
-        watches.retain(|w| !same(&w.who, who));
-        self.next_wake(&watches);
     }
 
     /// Whether a track that is run as `other` need not wait for `value` here; else it is entered to be resumed.
@@ -308,7 +263,7 @@ impl Track {
         self.watch(value, Who::Track(other.clone()));
         let passed = self.reached() >= value || self.over();
         if passed {
-            self.unwatch(&who);
+            self.watches.leave(&who);
         }
         passed
     }
@@ -320,14 +275,14 @@ impl Track {
         while self.reached() < value && !self.over() {
             thread::park();
         }
-        self.unwatch(&who);
+        self.watches.leave(&who);
     }
 
     /// The runner ends the lane: what is left never runs.
     pub(crate) fn fail(&self, fault: &Fault) {
         let _ = self.fault.set(*fault);
         let first = self.state.0.fetch_or(FAILED, AcqRel) & OVER == 0;
-        self.look_up();
+        self.watches.end();
         if first {
             self.tick.fail(fault);
         }
@@ -347,7 +302,7 @@ impl Track {
         if self.ring.pending() {
             let _ = self.fault.set(Fault::caller(Kind::Cancelled, Site::Close, Why::Unknown, [0; 2]));
         }
-        self.look_up();
+        self.watches.end();
         let busy = || self.state.0.load(Acquire) & (RUN | CALL) == RUN;
         let mut turns = 0_u32;
         while !own && busy() {
@@ -355,13 +310,5 @@ impl Track {
             if turns < 100 { std::hint::spin_loop() } else { thread::yield_now() }
         }
         self.wake();
-    }
-}
-
-fn same(a: &Who, b: &Who) -> bool {
-    match (a, b) {
-        (Who::Thread(a), Who::Thread(b)) => a.id() == b.id(),
-        (Who::Track(a), Who::Track(b)) => Arc::ptr_eq(a, b),
-        _ => false,
     }
 }
