@@ -11,7 +11,12 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use wharf_core::{device::*, fault::Fault, tick::Tick, word::Word64};
+use wharf_core::{
+    device::*,
+    fault::{Fault, Kind},
+    tick::Tick,
+    word::Word64,
+};
 use wharf_host::{HostDevice, HostGauge, HostLane};
 
 /// Core's end of a lane's timeline.
@@ -202,4 +207,24 @@ impl Args {
         let address = address(of);
         self.with(&address.to_ne_bytes())
     }
+}
+
+/// The fault of an image that is refused before it is loaded.
+pub fn refused_image(device: &HostDevice, image: &[u8]) -> Fault {
+    assert!(!device.accepts(image));
+    let fault = device.load(image).unwrap_err();
+    assert_eq!(fault.kind, Kind::InvalidImage);
+    assert!(wharf_host::text(fault.text).is_some());
+    fault
+}
+
+/// Every occurrence of some bytes in an image changed to others.
+pub fn replace(image: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut image = image.to_vec();
+    let mut at = 0;
+    while let Some(found) = image[at..].windows(from.len()).position(|bytes| bytes == from) {
+        at += found;
+        image[at..at + to.len()].copy_from_slice(to);
+    }
+    image
 }
