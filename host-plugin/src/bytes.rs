@@ -2,7 +2,7 @@
 //! small launch allocates nothing.
 //!
 //! # Safety
-//! `len` bytes behind [`Bytes::as_ptr`] are initialised: only [`Bytes::capture`] makes a value, and it copies them.
+//! `len` bytes behind [`Bytes::as_ptr`] are initialised: only [`Bytes::capture`] raises `len`, after it has copied as many.
 #![allow(unsafe_code)]
 
 use crate::limits::INLINE;
@@ -12,7 +12,10 @@ use std::{mem::MaybeUninit, ptr, slice};
 #[repr(C, align(16))]
 struct Line([MaybeUninit<u8>; 16]);
 
+const HOLE: Line = Line([MaybeUninit::uninit(); 16]);
+
 /// Captured bytes, aligned to 16.
+#[repr(C)] // Length first: few bytes lie in one cache line with it.
 pub(crate) struct Bytes {
     heap: Option<Box<[Line]>>,
     len: usize,
@@ -20,22 +23,26 @@ pub(crate) struct Bytes {
 }
 
 impl Bytes {
-    /// A copy of `bytes`; `None` if there is no memory for it.
+    /// No bytes.
+    #[inline(always)]
+    pub(crate) const fn none() -> Bytes {
+        Bytes { heap: None, len: 0, inline: [HOLE; INLINE / 16] }
+    }
+
+    /// Becomes a copy of `bytes`. `false`, with nothing changed: no memory.
     #[inline]
-    pub(crate) fn capture(bytes: &[u8]) -> Option<Bytes> {
-        const HOLE: Line = Line([MaybeUninit::uninit(); 16]);
-        let mut own = Bytes { heap: None, len: bytes.len(), inline: [HOLE; INLINE / 16] };
+    #[must_use]
+    pub(crate) fn capture(&mut self, bytes: &[u8]) -> bool {
         let to: *mut u8 = if bytes.len() <= INLINE {
-            own.inline.as_mut_ptr().cast()
+            self.inline.as_mut_ptr().cast()
         } else {
-            let mut lines = Vec::new();
-            lines.try_reserve_exact(bytes.len().div_ceil(16)).ok()?;
-            lines.resize(bytes.len().div_ceil(16), HOLE);
-            own.heap.insert(lines.into_boxed_slice()).as_mut_ptr().cast()
+            let Some(lines) = lines(bytes.len()) else { return false };
+            self.heap.insert(lines).as_mut_ptr().cast()
         };
-        // SAFETY: `to` leads to at least `bytes.len()` bytes of our own, just made.
+        // SAFETY: `to` leads to at least `bytes.len()` bytes of our own, just made or not in use.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
-        Some(own)
+        self.len = bytes.len();
+        true
     }
 
     /// Where they lie, aligned to 16.
@@ -52,4 +59,13 @@ impl Bytes {
         // SAFETY: `capture` initialised `len` bytes there, and they live as long as `self`.
         unsafe { slice::from_raw_parts(self.as_ptr(), self.len) }
     }
+}
+
+/// Room for `len` bytes.
+#[cold]
+fn lines(len: usize) -> Option<Box<[Line]>> {
+    let mut lines = Vec::new();
+    lines.try_reserve_exact(len.div_ceil(16)).ok()?;
+    lines.resize(len.div_ceil(16), HOLE);
+    Some(lines.into_boxed_slice())
 }

@@ -6,13 +6,17 @@
 #![allow(unsafe_code)]
 
 use crate::{
-    limits::{BRIEF, TURN},
-    step::Work,
+    cpu,
+    limits::{BRIEF, LINGER_LOOKS, LINGER_PAUSE, TURN},
+    step::{Cell, Work},
     times,
     track::Track,
     transfer,
 };
-use std::{cell, ptr, sync::Arc};
+use std::{
+    cell, hint, ptr,
+    sync::{Arc, LazyLock},
+};
 use wharf_core::{
     device::HostCall,
     fault::{Fault, Kind, Site, Why},
@@ -32,7 +36,7 @@ impl Goal {
     fn permits(self, work: &Work) -> bool {
         match work {
             Work::Call(_) => false,
-            Work::Launch(..) => !self.brief,
+            Work::Launch(_) => !self.brief,
             Work::Copy { len, .. } | Work::Fill { len, .. } => !self.brief || *len <= BRIEF,
             _ => true,
         }
@@ -57,11 +61,49 @@ pub(crate) fn is_running(track: &Arc<Track>) -> bool {
     RUNNING.get() == Arc::as_ptr(track)
 }
 
-/// A worker, which holds the run, goes on until the lane is idle, parked or over, or others wait too long.
+/// A worker, which holds the run, goes on until the lane has been idle for a while, is parked or over, or others wait
+/// too long. In between it leaves pauses, so that its looks do not hold up the submitter, nor keep a waiter from
+/// helping itself.
 pub(crate) fn run(track: &Arc<Track>) {
     let outer = RUNNING.replace(Arc::as_ptr(track));
-    steps(track, None);
+    while steps(track, None) == Left::Idle {
+        if !linger(track) {
+            track.leave();
+            break;
+        }
+    }
     RUNNING.set(outer);
+}
+
+/// Looks for new work for a while. `true`: there is some, and this thread has the run again.
+fn linger(track: &Arc<Track>) -> bool {
+    if !*SEVERAL {
+        return false;
+    }
+    for _ in 0..LINGER_LOOKS {
+        for _ in 0..LINGER_PAUSE {
+            hint::spin_loop();
+        }
+        if track.reclaim() {
+            return true;
+        }
+        if track.pool.waiting() || track.over() {
+            return false;
+        }
+    }
+    false
+}
+
+/// Spinning is of use only beside others.
+static SEVERAL: LazyLock<bool> = LazyLock::new(|| cpu::threads() > 1);
+
+/// How the run was let go.
+#[derive(PartialEq, Eq)]
+enum Left {
+    /// Nothing was left to do.
+    Idle,
+    /// Somebody or something else goes on, or nothing does.
+    Gone,
 }
 
 /// A waiter, which holds the run, goes on until its goal.
@@ -73,7 +115,7 @@ pub(crate) fn help(track: &Arc<Track>, goal: Goal) {
 }
 
 #[inline]
-fn steps(track: &Arc<Track>, goal: Option<Goal>) {
+fn steps(track: &Arc<Track>, goal: Option<Goal>) -> Left {
     let (mut turns, mut untold) = (0, false);
     // Before the run is let go, whoever looks at the lane is told where it stands.
     let tell = |untold: &mut bool| {
@@ -83,13 +125,14 @@ fn steps(track: &Arc<Track>, goal: Option<Goal>) {
     };
     loop {
         if track.stopped() {
-            return track.abandon();
+            track.abandon();
+            return Left::Gone;
         }
         // SAFETY: this thread holds the run (module rule), and `cell` is not used after `pop`.
         let Some(cell) = (unsafe { track.ring.front() }) else {
             tell(&mut untold);
             if track.release() {
-                return;
+                return Left::Idle;
             }
             continue;
         };
@@ -99,21 +142,29 @@ fn steps(track: &Arc<Track>, goal: Option<Goal>) {
         };
         if stop {
             tell(&mut untold);
-            return track.hand_over();
+            track.hand_over();
+            return Left::Gone;
         }
         turns = if turns == TURN { 0 } else { turns + 1 };
         let begin = if cell.stamp { times::now() } else { 0 };
-        match work(track, &cell.work) {
+        let small = matches!(&cell.work, Work::Launch(launch) if launch.small(cell.bytes.as_ptr()));
+        match if small { End::Done } else { work(track, cell) } {
             End::Done => {}
             End::Parked => {
                 tell(&mut untold);
                 if track.park() {
-                    return;
+                    return Left::Gone;
                 }
                 continue;
             }
-            End::Gone => return track.abandon(),
-            End::Failed(fault) => return track.fail(&fault),
+            End::Gone => {
+                track.abandon();
+                return Left::Gone;
+            }
+            End::Failed(fault) => {
+                track.fail(&fault);
+                return Left::Gone;
+            }
         }
         let (done, told) = (cell.done, cell.tell);
         if cell.stamp && done != 0 {
@@ -128,10 +179,11 @@ fn steps(track: &Arc<Track>, goal: Option<Goal>) {
     }
 }
 
-#[inline]
-fn work(track: &Arc<Track>, work: &Work) -> End {
-    match work {
-        Work::Launch(launch, args) => match launch.run(args.as_ptr(), &track.pool) {
+/// All but the one launch that is so small that a call would show.
+#[inline(never)]
+fn work(track: &Arc<Track>, cell: &Cell) -> End {
+    match &cell.work {
+        Work::Launch(launch) => match launch.run(cell.bytes.as_ptr(), &track.pool) {
             Ok(()) => End::Done,
             Err(fault) => End::Failed(fault),
         },
@@ -140,12 +192,12 @@ fn work(track: &Arc<Track>, work: &Work) -> End {
             transfer::copy(*from, *to, *len, &track.pool);
             End::Done
         }
-        Work::Fill { to, len, pattern } => {
-            transfer::fill(*to, *len, pattern.as_slice(), &track.pool);
+        Work::Fill { to, len } => {
+            transfer::fill(*to, *len, cell.bytes.as_slice(), &track.pool);
             End::Done
         }
-        Work::Update { to, bytes } => {
-            transfer::update(*to, bytes.as_slice());
+        Work::Update { to } => {
+            transfer::update(*to, cell.bytes.as_slice());
             End::Done
         }
         Work::Prefetch { at, len } => {

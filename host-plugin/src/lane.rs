@@ -51,10 +51,13 @@ pub(crate) fn open(
 impl HostLane {
     #[inline]
     fn hand(&mut self, step: &Step<'_>) -> Result<(), Fault> {
-        let cell = Cell::capture(step, &self.track, &self.lanes)?;
         // SAFETY: the producer and the ring were made together, and the track keeps the ring alive.
-        let room = unsafe { self.back.push(&self.track.ring, cell) };
-        if room { Ok(()) } else { Err(Fault::full(Site::Submit, limits::DEPTH.into())) }
+        let place = unsafe { self.back.place(&self.track.ring) };
+        let place = place.ok_or(Fault::full(Site::Submit, limits::DEPTH.into()))?;
+        Cell::capture(place, step, &self.track, &self.lanes)?;
+        // SAFETY: captured, so written.
+        unsafe { self.back.push() };
+        Ok(())
     }
 }
 
@@ -131,14 +134,17 @@ impl Gauge for HostGauge {
 fn wait_on(track: &Arc<Track>, goal: Goal) -> bool {
     let ended = || track.reached() >= goal.value || track.over();
     loop {
-        for _ in 0..limits::WAIT_SPINS {
+        for look in 0..limits::WAIT_LOOKS {
             if ended() {
                 return true;
             }
             if track.ring.pending() && !track.attended() && track.claim() {
                 drive::help(track, goal);
             }
-            hint::spin_loop();
+            // Rarer and rarer, since each look takes a cache line from the runner.
+            for _ in 0..=look.min(16) {
+                hint::spin_loop();
+            }
         }
         // From here on this thread sleeps, here or in core: what is left must be with the workers.
         if track.ring.pending() {

@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::{
-    limits::{ALONE_NS, GROUP_MAX, SHARED_MAX},
+    limits::{ALONE_NS, ARGS_MAX, SHARED_MAX},
     pool::Pool,
     scratch, spread, times,
 };
@@ -23,6 +23,9 @@ pub(crate) struct Entry {
     pub(crate) name: Box<str>,
     pub(crate) call: KernelFn,
     pub(crate) args_len: u32,
+    /// Bytes that the kernel reads: where the last parameter ends; 0 if that is not known.
+    pub(crate) needs: u32,
+    /// Most work-items in a group.
     pub(crate) group_max: u32,
     /// Bytes of static shared memory.
     pub(crate) fixed: u32,
@@ -42,7 +45,13 @@ pub(crate) struct Launch {
 impl Launch {
     /// Resolves the kernel; refuses what would not run.
     #[inline]
-    pub(crate) fn new(kernel: u64, groups: [u32; 3], size: [u32; 3], shared: u32) -> Result<Launch, Fault> {
+    pub(crate) fn new(
+        kernel: u64,
+        groups: [u32; 3],
+        size: [u32; 3],
+        shared: u32,
+        args: &[u8],
+    ) -> Result<Launch, Fault> {
         let items = size.iter().try_fold(1_u32, |n, x| n.checked_mul(*x)).unwrap_or(u32::MAX);
         let total = groups.iter().try_fold(1_u64, |n, x| n.checked_mul(u64::from(*x))).unwrap_or(u64::MAX);
         let refuse = |why, values| Err(Fault::caller(Kind::InvalidArgument, Site::Launch, why, values));
@@ -54,9 +63,14 @@ impl Launch {
         }
         // SAFETY: the word is the address of an entry of a loaded program (module rule).
         let entry = unsafe { &*(ptr::with_exposed_provenance::<Entry>(kernel as usize)) };
-        let most = if entry.group_max == 0 { GROUP_MAX } else { entry.group_max };
-        if items > most {
-            return refuse(Why::Limit, [items.into(), most.into()]);
+        if items > entry.group_max {
+            return refuse(Why::Limit, [items.into(), entry.group_max.into()]);
+        }
+        if args.len() < entry.needs as usize {
+            return refuse(Why::Mismatch, [args.len() as u64, entry.args_len.into()]);
+        }
+        if args.len() > ARGS_MAX as usize {
+            return refuse(Why::Limit, [args.len() as u64, ARGS_MAX.into()]);
         }
         if shared > SHARED_MAX {
             return refuse(Why::Limit, [shared.into(), SHARED_MAX.into()]);
@@ -68,8 +82,21 @@ impl Launch {
         self.groups.iter().map(|n| u64::from(*n)).product()
     }
 
+    /// Runs a launch of one group without shared memory. `false`: it is not one.
+    #[inline(always)]
+    pub(crate) fn small(&self, args: *const u8) -> bool {
+        let small = self.groups == [1; 3] && self.shared | self.fixed == 0;
+        if small {
+            let none = scratch::EMPTY.as_ptr();
+            let group = self.group([0; 3], none, none);
+            // SAFETY: the entry's function is a kernel of a program that stays loaded (module rule); `args` are the
+            // captured arguments, `group` lives for the call.
+            unsafe { (self.call)(args, &raw const group) };
+        }
+        small
+    }
+
     /// Runs all groups; returns when all have ended.
-    #[inline]
     pub(crate) fn run(&self, args: *const u8, pool: &Arc<Pool>) -> Result<(), Fault> {
         if self.groups == [1; 3] { self.span(args, 0, 1) } else { self.grid(args, pool) }
     }
@@ -109,7 +136,6 @@ impl Launch {
     }
 
     /// Runs the groups from number `first` to `end` on this thread, x fastest.
-    #[inline]
     fn span(&self, args: *const u8, first: u64, end: u64) -> Result<(), Fault> {
         if self.shared | self.fixed == 0 {
             let none = scratch::EMPTY.as_ptr();
@@ -122,13 +148,12 @@ impl Launch {
         })
     }
 
-    #[inline]
-    fn groups_with(&self, args: *const u8, first: u64, end: u64, fixed: *mut u8, shared: *mut u8) {
-        let [nx, ny, _] = self.groups.map(u64::from);
-        let mut group = WorkGroup {
+    #[inline(always)]
+    fn group(&self, id: [u32; 3], fixed: *mut u8, shared: *mut u8) -> WorkGroup {
+        WorkGroup {
             struct_size: size_of::<WorkGroup>() as u32,
             flags: 0,
-            id: [(first % nx) as u32, (first / nx % ny) as u32, (first / nx / ny) as u32],
+            id,
             count: self.groups,
             size: self.size,
             shared_len: self.shared,
@@ -137,10 +162,15 @@ impl Launch {
             fixed_len: self.fixed.into(),
             rpc: None,
             rpc_context: ptr::null(),
-        };
+        }
+    }
+
+    fn groups_with(&self, args: *const u8, first: u64, end: u64, fixed: *mut u8, shared: *mut u8) {
+        let [nx, ny, _] = self.groups.map(u64::from);
+        let id = [(first % nx) as u32, (first / nx % ny) as u32, (first / nx / ny) as u32];
+        let mut group = self.group(id, fixed, shared);
         for _ in first..end {
-            // SAFETY: the entry's function is a kernel of a program that stays loaded (module rule); `args` are the
-            // captured arguments, `group` lives for the call.
+            // SAFETY: as in `small`.
             unsafe { (self.call)(args, &raw const group) };
             group.id[0] += 1;
             if group.id[0] == self.groups[0] {

@@ -35,6 +35,7 @@ mod text;
 mod times;
 mod track;
 mod transfer;
+mod watch;
 
 pub use device::HostDevice;
 pub use lane::{HostGauge, HostLane};

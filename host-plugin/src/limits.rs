@@ -34,9 +34,12 @@ pub(crate) const PIECE: u64 = 1 << 20;
 pub(crate) const BRIEF: u64 = 64 << 10;
 /// Turns of the loop in which one idle worker looks for work before it sleeps.
 pub(crate) const SCOUT_SPINS: u32 = 2_000;
-/// Turns of the loop in which a waiter looks at its lane before it sleeps.
-pub(crate) const WAIT_SPINS: u32 = 1_000;
+/// Looks of a waiter at its lane before it sleeps.
+pub(crate) const WAIT_LOOKS: u32 = 100;
 /// How long a worker that is one too many stays for the next host call, in milliseconds.
 pub(crate) const SURPLUS_MS: u64 = 100;
 /// A launch of several groups that has run this long is shared among workers, in nanoseconds.
 pub(crate) const ALONE_NS: u64 = 5_000;
+/// Looks of a worker at a lane that has just become idle, and turns of a spin loop before each.
+pub(crate) const LINGER_LOOKS: u32 = 64;
+pub(crate) const LINGER_PAUSE: u32 = 64;

@@ -15,7 +15,7 @@ use std::{
     },
 };
 use wharf_core::{
-    device::{Block, HostAccess, PEER_HOST, Want},
+    device::{Block, HostAccess, Want},
     fault::{Fault, Kind, Site, Why},
 };
 
@@ -132,7 +132,7 @@ impl HostAccess for HostDevice {
         if base.checked_add(len).is_none() {
             return Err(Fault::caller(Kind::InvalidArgument, Site::Register, Why::Overflow, [base, len]));
         }
-        Ok(Block { base, len, native: u64::from(access) << 16 | u64::from(PEER_HOST) })
+        Ok(Block { base, len, native: access.into() })
     }
 
     fn unregister(&self, _: &Block) -> Result<(), Fault> {

@@ -1,4 +1,4 @@
-//! The worker threads of a device. They take tracks from one queue and help with large steps ([`spread`]); they start
+//! The worker threads of a device. They take tracks from one queue and help with large steps ([`Spread`]); they start
 //! when there is work for them.
 //!
 //! The rule that keeps every lane going: while work waits, either a thread has been woken for it or as many threads as

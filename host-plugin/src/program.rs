@@ -97,27 +97,27 @@ fn open(image: &[u8]) -> Result<Program, Fault> {
         }
         // SAFETY: an exported function of the image, with a kernel's signature (module rule).
         let call = unsafe { std::mem::transmute::<*mut libc::c_void, KernelFn>(address.as_ptr()) };
-        let entry = match symbol.record {
-            Some(record) => Entry {
-                name,
-                call,
-                args_len: record.args_len,
-                group_max: record.group_max.min(limits::GROUP_MAX),
-                fixed: record.shared,
-                params: record.params,
-            },
-            None => Entry {
-                name,
-                call,
-                args_len: Kernel::UNCHECKED,
-                group_max: 0,
-                fixed: 0,
-                params: Box::default(),
-            },
-        };
-        kernels.push(entry);
+        kernels.push(entry(name, call, symbol.record));
     }
     Ok(Program { kernels: kernels.into(), globals: globals.into(), _object: object })
+}
+
+fn entry(name: Box<str>, call: KernelFn, record: Option<elf::Record>) -> Entry {
+    let Some(record) = record else {
+        let (args_len, group_max) = (Kernel::UNCHECKED, limits::GROUP_MAX);
+        return Entry { name, call, args_len, needs: 0, group_max, fixed: 0, params: Box::default() };
+    };
+    let own = if record.group_max == 0 { limits::GROUP_MAX } else { record.group_max };
+    Entry {
+        name,
+        call,
+        args_len: record.args_len,
+        // In order and inside `args_len`: the parser has looked.
+        needs: record.params.last().map_or(0, |last| last.offset + last.size),
+        group_max: own.min(limits::GROUP_MAX),
+        fixed: record.shared,
+        params: record.params,
+    }
 }
 
 impl Programs for HostDevice {
@@ -158,7 +158,7 @@ impl Programs for HostDevice {
             native: word(entry),
             args_len: entry.args_len,
             params: entry.params.len() as u32,
-            group_max: if entry.group_max == 0 { limits::GROUP_MAX } else { entry.group_max },
+            group_max: entry.group_max,
             shared_static: entry.fixed,
         })
     }
@@ -197,7 +197,7 @@ impl Programs for HostDevice {
             let values = [shared, limits::SHARED_MAX.into()];
             return Err(Fault::caller(Kind::InvalidArgument, Site::Occupancy, Why::Limit, values));
         }
-        Ok(if most == 0 { limits::GROUP_MAX } else { most })
+        Ok(most)
     }
 }
 

@@ -30,6 +30,8 @@ struct Segment {
 struct Front {
     segment: *mut Segment,
     base: u64,
+    /// The producer's `tail` when last looked at: its cache line is left to it while there is work.
+    tail_seen: u64,
 }
 
 /// A value in cache lines of its own.
@@ -54,6 +56,8 @@ unsafe impl Sync for Ring {}
 pub(crate) struct Back {
     segment: NonNull<Segment>,
     tail: u64,
+    /// Where the segment ends.
+    end: u64,
     head_seen: u64,
     spare: *mut Segment,
 }
@@ -86,10 +90,10 @@ impl Ring {
         let ring = Ring {
             tail: Apart(AtomicU64::new(0)),
             head: Apart(AtomicU64::new(0)),
-            front: UnsafeCell::new(Front { segment: first.as_ptr(), base: 0 }),
+            front: UnsafeCell::new(Front { segment: first.as_ptr(), base: 0, tail_seen: 0 }),
             spare: Apart(AtomicPtr::new(ptr::null_mut())),
         };
-        Some((ring, Back { segment: first, tail: 0, head_seen: 0, spare: ptr::null_mut() }))
+        Some((ring, Back { segment: first, tail: 0, end: SEGMENT, head_seen: 0, spare: ptr::null_mut() }))
     }
 
     /// Whether steps wait.
@@ -105,11 +109,14 @@ impl Ring {
     #[inline]
     pub(crate) unsafe fn front(&self) -> Option<&Cell> {
         let head = self.head.0.load(Relaxed);
-        if head == self.tail.0.load(Acquire) {
-            return None;
-        }
         // SAFETY: `front` is the consumer's, and the caller is the consumer.
         let front = unsafe { &mut *self.front.get() };
+        if head == front.tail_seen {
+            front.tail_seen = self.tail.0.load(Acquire);
+            if head == front.tail_seen {
+                return None;
+            }
+        }
         if head - front.base == SEGMENT {
             self.step_on(front);
         }
@@ -180,22 +187,28 @@ impl Back {
         self.tail - self.head_seen
     }
 
-    /// Writes a step that [`Back::publish`] will show. `false`, with the step dropped: no memory.
+    /// The place of the next step, to be written before [`Back::push`]; `None`: no memory.
     ///
     /// # Safety
     /// `ring` was made together with this, and lives.
     #[inline]
-    pub(crate) unsafe fn push(&mut self, ring: &Ring, cell: Cell) -> bool {
-        let at = self.tail % SEGMENT;
-        if at == 0 && self.tail != 0 && !self.extend(ring) {
-            return false;
+    pub(crate) unsafe fn place(&mut self, ring: &Ring) -> Option<&mut MaybeUninit<Cell>> {
+        if self.tail == self.end && !self.extend(ring) {
+            return None;
         }
         // SAFETY: the producer's segment lives until the consumer has gone past its last cell.
-        let slot = unsafe { &self.segment.as_ref().cells[at as usize] };
+        let slot = unsafe { &self.segment.as_ref().cells[(self.tail % SEGMENT) as usize] };
         // SAFETY: cells from `tail` on are the producer's alone.
-        unsafe { (*slot.get()).write(cell) };
+        Some(unsafe { &mut *slot.get() })
+    }
+
+    /// Counts the step that was written to [`Back::place`]; [`Back::publish`] will show it.
+    ///
+    /// # Safety
+    /// It was written.
+    #[inline]
+    pub(crate) unsafe fn push(&mut self) {
         self.tail += 1;
-        true
     }
 
     /// Shows all steps that were pushed.
@@ -223,6 +236,7 @@ impl Back {
         // one, which it does not give back before a next one is linked.
         unsafe { self.segment.as_ref() }.next.store(new.as_ptr(), Release);
         self.segment = new;
+        self.end += SEGMENT;
         true
     }
 }

@@ -1,22 +1,27 @@
 //! What the two ends of a lane and whoever runs it share: the steps, who runs them, how far they are, who waits.
 //!
 //! A track is *run* by one thread at a time, the holder of the `RUN` bit: a worker that found the track in the
-//! pool's queue (`QUEUED`), or a thread in [`Gauge::wait`](wharf_core::device::Gauge::wait) that helps itself. Who
-//! hands over work while it runs leaves a `NOTE`, so that the runner looks again before it lets go. A track that waits
-//! for another is `PARKED`: nobody runs it until that one resumes it. All changes of hands go through this one word.
+//! pool's queue (`QUEUED`) and watches it from then on (`WATCHED`), or a thread in
+//! [`Gauge::wait`](wharf_core::device::Gauge::wait) that helps itself. Who hands over work while such a thread runs it
+//! leaves a `NOTE`, so that the runner looks again before it lets go. A track that waits for another is `PARKED`:
+//! nobody runs it until that one resumes it. All changes of hands go through this one word.
+//!
+//! A submitter that finds the track queued or watched writes nothing: whoever takes the last of the two bits away
+//! passes a heavy fence and looks for work once more ([`fence`]).
 
 use crate::{
     fence,
     pool::Pool,
     ring::{Apart, Ring},
     times::Times,
+    watch::{Watches, Who},
 };
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicU32, AtomicU64, Ordering::*},
     },
-    thread::{self, Thread},
+    thread,
 };
 use wharf_core::{
     fault::{Fault, Kind, Site, Why},
@@ -33,23 +38,14 @@ const NOTE: u32 = 4;
 const PARKED: u32 = 8;
 /// Its runner is inside a host call and touches nothing of the lane.
 const CALL: u32 = 16;
+/// A worker looks for new work here.
+const WATCHED: u32 = 128;
 /// The lane was dropped.
 const CLOSED: u32 = 32;
 /// The lane failed.
 const FAILED: u32 = 64;
 /// No step of it runs any more.
 const OVER: u32 = CLOSED | FAILED;
-
-/// Whom to wake at a value.
-enum Who {
-    Thread(Thread),
-    Track(Arc<Track>),
-}
-
-struct Watch {
-    value: u64,
-    who: Who,
-}
 
 /// The state of a lane.
 pub(crate) struct Track {
@@ -59,9 +55,7 @@ pub(crate) struct Track {
     pub(crate) times: Times,
     state: Apart<AtomicU32>,
     reached: Apart<AtomicU64>,
-    /// Least value that somebody waits for; 0 once the lane is over, so that its runner looks up.
-    wake_at: Apart<AtomicU64>,
-    watches: Mutex<Vec<Watch>>,
+    watches: Watches,
     fault: OnceLock<Fault>,
 }
 
@@ -74,8 +68,7 @@ impl Track {
             times: Times::default(),
             state: Apart(AtomicU32::new(0)),
             reached: Apart(AtomicU64::new(0)),
-            wake_at: Apart(AtomicU64::new(u64::MAX)),
-            watches: Mutex::new(Vec::new()),
+            watches: Watches::default(),
             fault: OnceLock::new(),
         }
     }
@@ -99,7 +92,8 @@ impl Track {
 
     /// Somebody runs it, or will without being asked again.
     pub(crate) fn attended(&self) -> bool {
-        self.state.0.load(Acquire) & (RUN | QUEUED | PARKED | OVER) != 0
+        fence::light();
+        self.state.0.load(Acquire) & (RUN | QUEUED | WATCHED | PARKED | OVER) != 0
     }
 
     /// Changes the state by `change`, which answers the new one or `None` to leave it. Answers the old state.
@@ -111,17 +105,24 @@ impl Track {
     /// Sees to it that work handed over before is run.
     #[inline]
     pub(crate) fn kick(self: &Arc<Self>) {
+        fence::light();
+        if self.state.0.load(Relaxed) & (QUEUED | WATCHED) == 0 {
+            self.call();
+        }
+    }
+
+    fn call(self: &Arc<Self>) {
         // Also where nothing changes the word is written: the runner's own write then comes after ours, and it sees
         // the work, or before, and we see that it let go.
         let old = self.turn(|s| {
             Some(match s {
                 s if s & OVER != 0 => return None,
                 s if s & RUN != 0 => s | NOTE,
-                s if s & (QUEUED | PARKED) != 0 => s,
+                s if s & (QUEUED | WATCHED | PARKED) != 0 => s,
                 s => s | QUEUED,
             })
         });
-        if old.is_ok_and(|s| s & (RUN | QUEUED | PARKED) == 0) {
+        if old.is_ok_and(|s| s & (RUN | QUEUED | WATCHED | PARKED) == 0) {
             self.pool.push(self.clone());
         }
     }
@@ -148,12 +149,35 @@ impl Track {
             && self.state.0.compare_exchange(state, state & !NOTE | RUN, Acquire, Relaxed).is_ok()
     }
 
-    /// A worker that took it from the queue takes the run.
-    pub(crate) fn claim_queued(&self) -> bool {
-        let old = self.turn(|s| {
-            Some(if s & (RUN | PARKED | OVER) == 0 { s & !(QUEUED | NOTE) | RUN } else { s & !QUEUED })
-        });
-        old.is_ok_and(|s| s & (RUN | PARKED | OVER) == 0)
+    /// A worker that took it from the queue takes the run, and watches it.
+    pub(crate) fn claim_queued(self: &Arc<Self>) -> bool {
+        let free = |s: u32| s & (RUN | PARKED | OVER) == 0;
+        let old =
+            self.turn(|s| Some(if free(s) { s & !(QUEUED | NOTE) | RUN | WATCHED } else { s & !QUEUED }));
+        if old.is_ok_and(free) {
+            return true;
+        }
+        self.look_again();
+        false
+    }
+
+    /// A worker that watches takes the run again if there is work, unless a waiter was faster.
+    pub(crate) fn reclaim(&self) -> bool {
+        self.ring.pending() && self.claim()
+    }
+
+    /// The worker goes. Work that came meanwhile is queued.
+    pub(crate) fn leave(self: &Arc<Self>) {
+        self.state.0.fetch_and(!WATCHED, AcqRel);
+        self.look_again();
+    }
+
+    /// The other half of what a submitter leaves out in [`Track::kick`].
+    fn look_again(self: &Arc<Self>) {
+        fence::heavy();
+        if self.ring.pending() {
+            self.call();
+        }
     }
 
     /// The runner found nothing more and lets go. `false`: look again.
@@ -167,7 +191,7 @@ impl Track {
     /// The runner lets go of a track with steps left, which go to the pool.
     pub(crate) fn hand_over(self: &Arc<Self>) {
         let old = self.turn(|s| {
-            let s = s & !(RUN | NOTE);
+            let s = s & !(RUN | NOTE | WATCHED);
             Some(if s & OVER != 0 { s } else { s | QUEUED })
         });
         if old.is_ok_and(|s| s & (QUEUED | OVER) == 0) {
@@ -177,7 +201,7 @@ impl Track {
 
     /// The runner lets go until it is resumed. `false`: look again.
     pub(crate) fn park(&self) -> bool {
-        self.turn(|s| (s & (NOTE | OVER) == 0).then_some(s & !RUN | PARKED))
+        self.turn(|s| (s & (NOTE | OVER) == 0).then_some(s & !(RUN | WATCHED) | PARKED))
             .map_err(|_| self.state.0.fetch_and(!NOTE, AcqRel))
             .is_ok()
     }
@@ -198,7 +222,7 @@ impl Track {
         self.tick.advance_quietly(value);
         self.reached.0.store(value, Release);
         fence::light();
-        if self.wake_at.0.load(Relaxed) <= value {
+        if self.watches.least() <= value {
             self.wake();
         }
         if tell {
@@ -206,59 +230,26 @@ impl Track {
         }
     }
 
-    fn watches(&self) -> MutexGuard<'_, Vec<Watch>> {
-        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Wakes everybody who waits for what was reached, or all if the lane is over.
     #[cold]
     fn wake(&self) {
-        let (reached, over) = (self.reached(), self.over());
-        let mut watches = self.watches();
-        let (due, rest) = std::mem::take(&mut *watches).into_iter().partition(|w| over || w.value <= reached);
-        *watches = rest;
-        self.next_wake(&watches);
-        drop(watches);
-        let due: Vec<Watch> = due;
-        for watch in due {
-            match watch.who {
+        for who in self.watches.take(self.reached()) {
+            match who {
                 Who::Thread(thread) => thread.unpark(),
                 Who::Track(track) => track.resume(),
             }
         }
     }
 
-    /// Makes the runner look up after this step; under the lock, so that no older thought of `next_wake` stays.
-    fn look_up(&self) {
-        let watches = self.watches();
-        self.next_wake(&watches);
-    }
-
     /// Whether the runner has to stop.
     #[inline]
     pub(crate) fn stopped(&self) -> bool {
-        self.wake_at.0.load(Relaxed) == 0 && self.over()
+        self.watches.least() == 0
     }
 
-    fn next_wake(&self, watches: &[Watch]) {
-        let least = watches.iter().map(|w| w.value).min().unwrap_or(u64::MAX);
-        self.wake_at.0.store(if self.over() { 0 } else { least }, SeqCst);
-    }
-
-    /// Enters `who` for `value` in place of an earlier entry.
     fn watch(&self, value: u64, who: Who) {
-        let mut watches = self.watches();
-        watches.retain(|w| !same(&w.who, &who));
-        watches.push(Watch { value, who });
-        self.next_wake(&watches);
-        drop(watches);
+        self.watches.enter(value, who);
         fence::heavy();
-    }
-
-    fn unwatch(&self, who: &Who) {
-        let mut watches = self.watches();
-        watches.retain(|w| !same(&w.who, who));
-        self.next_wake(&watches);
     }
 
     /// Whether a track that is run as `other` need not wait for `value` here; else it is entered to be resumed.
@@ -272,7 +263,7 @@ impl Track {
         self.watch(value, Who::Track(other.clone()));
         let passed = self.reached() >= value || self.over();
         if passed {
-            self.unwatch(&who);
+            self.watches.leave(&who);
         }
         passed
     }
@@ -284,14 +275,14 @@ impl Track {
         while self.reached() < value && !self.over() {
             thread::park();
         }
-        self.unwatch(&who);
+        self.watches.leave(&who);
     }
 
     /// The runner ends the lane: what is left never runs.
     pub(crate) fn fail(&self, fault: &Fault) {
         let _ = self.fault.set(*fault);
         let first = self.state.0.fetch_or(FAILED, AcqRel) & OVER == 0;
-        self.look_up();
+        self.watches.end();
         if first {
             self.tick.fail(fault);
         }
@@ -311,7 +302,7 @@ impl Track {
         if self.ring.pending() {
             let _ = self.fault.set(Fault::caller(Kind::Cancelled, Site::Close, Why::Unknown, [0; 2]));
         }
-        self.look_up();
+        self.watches.end();
         let busy = || self.state.0.load(Acquire) & (RUN | CALL) == RUN;
         let mut turns = 0_u32;
         while !own && busy() {
@@ -319,13 +310,5 @@ impl Track {
             if turns < 100 { std::hint::spin_loop() } else { thread::yield_now() }
         }
         self.wake();
-    }
-}
-
-fn same(a: &Who, b: &Who) -> bool {
-    match (a, b) {
-        (Who::Thread(a), Who::Thread(b)) => a.id() == b.id(),
-        (Who::Track(a), Who::Track(b)) => Arc::ptr_eq(a, b),
-        _ => false,
     }
 }

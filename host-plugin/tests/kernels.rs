@@ -153,6 +153,7 @@ fn a_launch_past_a_limit_is_refused_and_the_lane_goes_on() {
     refused(&mut line, Op::Launch { kernel: kernel.native, groups, size, shared: 0, args: &[] });
     refused(&mut line, Op::Launch { kernel: kernel.native, groups: [1; 3], size: far, shared: 0, args: &[] });
     refused(&mut line, launch(kernel, 1, 1, &vec![0; limits::ARGS_MAX as usize + 1]));
+    refused(&mut line, launch(sample.kernel("multiargs"), 1, 1, &[0; 17]));
     line.put(launch(kernel, 1, limits::GROUP_MAX, &[]));
     line.put(launch(kernel, 1, 1, &vec![0; limits::ARGS_MAX as usize]));
     line.finish();

@@ -318,23 +318,3 @@ fn lanes_come_and_go_without_end() {
     assert_eq!(device.lane(tick).err().unwrap().kind, Kind::ResourceExhausted);
     assert_eq!(probe.word.get(), 0);
 }
-
-#[test]
-fn a_device_ends_its_threads() {
-    let before = threads_named();
-    {
-        let device = HostDevice::with_workers(3);
-        let mut lines: Vec<Line> = (0..10).map(|_| Line::new(&device)).collect();
-        for line in &mut lines {
-            line.put(Op::Barrier);
-        }
-        for line in &lines {
-            line.finish();
-        }
-    }
-    until("the threads' end", || threads_named() <= before.max(64));
-}
-
-fn threads_named() -> usize {
-    std::fs::read_dir("/proc/self/task").unwrap().count()
-}

@@ -1,132 +1,15 @@
-//! Images: which are taken, what is left behind, names and layouts. The C compiler is not needed: other images are
-//! made from the sample by changing bytes.
+//! Images: which are taken, names and layouts. Other images are made from the sample by changing bytes.
 #![allow(clippy::unwrap_used)] // Helpers are tests too.
 
 mod common;
 
 use common::*;
-use std::{collections::BTreeSet, fs};
+use std::fs;
 use wharf_core::{
     device::*,
     fault::{Fault, Kind, Why},
 };
 use wharf_host::HostDevice;
-
-/// Open descriptors and lines of the map that lead to an image.
-fn traces() -> (usize, usize) {
-    let descriptors = fs::read_dir("/proc/self/fd").unwrap().flatten();
-    let files = descriptors
-        .filter(|entry| fs::read_link(entry.path()).is_ok_and(|to| is_image(&to.to_string_lossy())));
-    let maps = fs::read_to_string("/proc/self/maps").unwrap();
-    (files.count(), maps.lines().filter(|line| is_image(line)).count())
-}
-
-fn is_image(path: &str) -> bool {
-    path.contains("memfd:wharf-image")
-}
-
-fn refused(device: &HostDevice, image: &[u8]) -> Fault {
-    assert!(!device.accepts(image));
-    let fault = device.load(image).unwrap_err();
-    assert_eq!(fault.kind, Kind::InvalidImage);
-    assert!(wharf_host::text(fault.text).is_some());
-    fault
-}
-
-/// One test, since it looks at what the whole process has open.
-#[test]
-fn images_leave_nothing_behind() {
-    let device = HostDevice::with_workers(1);
-    let image = wharf_host_image::bytes();
-    for len in 0..image.len() {
-        refused(&device, &image[..len]);
-    }
-    assert_eq!(traces(), (0, 0));
-
-    let threads = || fs::read_dir("/proc/self/task").unwrap().count();
-    let all = || fs::read_dir("/proc/self/fd").unwrap().count();
-    // The device's worker starts for the copies below: before the count.
-    let program = device.load(image).unwrap();
-    read(&device, device.global(program, b"stamp").unwrap());
-    device.unload(program).unwrap();
-    let before = (threads(), all());
-    for _ in 0..1_000 {
-        let program = device.load(image).unwrap();
-        device.kernel(program, b"foo", &[]).unwrap();
-        device.unload(program).unwrap();
-    }
-    assert_eq!(traces(), (0, 0));
-    assert_eq!((threads(), all()), before);
-
-    two_images_at_once_are_two(&device);
-    assert_eq!(traces(), (0, 0));
-    missing_symbols_are_named(&device);
-    kernels_that_the_linker_does_not_find_are_named(&device);
-    assert_eq!(traces(), (0, 0));
-    {
-        let other = HostDevice::with_workers(1);
-        other.load(image).unwrap();
-        assert_ne!(traces(), (0, 0));
-    }
-    assert_eq!(traces(), (0, 0));
-}
-
-/// The descriptor's number is the same for each, since it is closed after loading.
-fn two_images_at_once_are_two(device: &HostDevice) {
-    let image = wharf_host_image::bytes();
-    let other = replace(image, b"stamp:01", b"stamp:02");
-    let mut programs = [image, &other, image].map(|image| device.load(image).unwrap());
-    let stamp = |program| {
-        let block = device.global(program, b"stamp").unwrap();
-        (block.base, read(device, block))
-    };
-    for round in 0..3 {
-        let stamps = programs.map(stamp);
-        assert_eq!(stamps.map(|(_, text)| text), [b"stamp:01", b"stamp:02", b"stamp:01"].map(|text| *text));
-        assert_eq!(BTreeSet::from(stamps.map(|(base, _)| base)).len(), 3);
-        device.unload(programs[round]).unwrap();
-        programs[round] = device.load([image, &other, image][round]).unwrap();
-    }
-    for program in programs {
-        device.unload(program).unwrap();
-    }
-}
-
-/// The bytes of a global, copied by a lane.
-fn read(device: &HostDevice, block: Block) -> [u8; 8] {
-    let (mut line, mut out) = (Line::new(device), [0; 8]);
-    line.put(Op::Copy { from: block.base, to: address(&mut out), len: block.len, peers: [PEER_HOST; 2] });
-    line.finish();
-    out
-}
-
-fn missing_symbols_are_named(device: &HostDevice) {
-    let image = replace(wharf_host_image::bytes(), b"memset\0", b"mumset\0");
-    assert!(device.accepts(&image), "only the linker can know");
-    let fault = device.load(&image).unwrap_err();
-    assert_eq!(fault.kind, Kind::InvalidImage);
-    assert!(wharf_host::text(fault.text).unwrap().contains("mumset"));
-}
-
-fn kernels_that_the_linker_does_not_find_are_named(device: &HostDevice) {
-    // The table of hashes keeps the old name.
-    let image = replace(wharf_host_image::bytes(), b"noargs", b"nosuch");
-    assert!(device.accepts(&image));
-    let fault = device.load(&image).unwrap_err();
-    assert_eq!(fault.kind, Kind::InvalidImage);
-    assert!(wharf_host::text(fault.text).unwrap().contains("nosuch"));
-}
-
-/// Every occurrence of some bytes in an image changed to others.
-fn replace(image: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
-    let mut image = image.to_vec();
-    let mut at = 0;
-    while let Some(found) = image[at..].windows(from.len()).position(|bytes| bytes == from) {
-        at += found;
-        image[at..at + to.len()].copy_from_slice(to);
-    }
-    image
-}
 
 #[test]
 fn each_flaw_is_told_apart() {
@@ -134,11 +17,11 @@ fn each_flaw_is_told_apart() {
     let bent = |at: usize, value: u8| {
         let mut image = wharf_host_image::bytes().to_vec();
         image[at] = value;
-        let fault = refused(&device, &image);
+        let fault = refused_image(&device, &image);
         (fault.why, fault.values)
     };
-    assert_eq!(refused(&device, &[]).why, Why::Zero);
-    assert_eq!(refused(&device, b"not an image at all").why, Why::Mismatch);
+    assert_eq!(refused_image(&device, &[]).why, Why::Zero);
+    assert_eq!(refused_image(&device, b"not an image at all").why, Why::Mismatch);
     assert_eq!(bent(4, 1), (Why::Mismatch, [1, 2]), "32 bits");
     assert_eq!(bent(5, 2), (Why::Mismatch, [2, 1]), "byte order");
     assert_eq!(bent(16, 2), (Why::Mismatch, [2, 3]), "an executable");
@@ -147,7 +30,7 @@ fn each_flaw_is_told_apart() {
     assert_eq!((why, machine), (Why::Mismatch, 190), "CUDA's machine");
     assert_ne!(machine, own);
     let test = fs::read(std::env::current_exe().unwrap()).unwrap();
-    assert_eq!(refused(&device, &test).values[1], 0x0800_0000, "a position-independent executable");
+    assert_eq!(refused_image(&device, &test).values[1], 0x0800_0000, "a position-independent executable");
 }
 
 #[test]
@@ -195,7 +78,7 @@ fn names_lead_to_what_they_stand_for() {
     assert!(listed.contains(&("global".into(), 6, SymbolKind::Global)));
     assert!(!listed.iter().any(|(name, ..)| name.starts_with("rust_e")), "not every function is a kernel");
     let kernels = listed.iter().filter(|(.., kind)| *kind == SymbolKind::Kernel).count();
-    assert_eq!((kernels, listed.len()), (18, 20));
+    assert_eq!((kernels, listed.len()), (18, 21));
 
     device.unload(program).unwrap();
     assert_eq!(device.unload(program).map_err(kind), Err(Kind::InvalidHandle));
@@ -235,4 +118,30 @@ fn a_layout_is_compared_where_one_is_given() {
     assert_eq!(occupancy("foo", 0), Ok(1024));
     assert_eq!(occupancy("localmem_static", 256), Ok(64));
     assert!(occupancy("foo", u64::MAX).is_err());
+}
+
+#[test]
+fn constructors_run_in_their_order() {
+    let sample = Sample::new(1);
+    let block = sample.device.global(sample.program, b"order").unwrap();
+    let (mut line, mut out) = (sample.line(), [0_u32]);
+    line.put(Op::Copy { from: block.base, to: address(&mut out), len: block.len, peers: [PEER_HOST; 2] });
+    line.finish();
+    assert_eq!((block.len, out), (4, [123]));
+}
+
+#[test]
+fn an_image_without_records_offers_its_functions_unchecked() {
+    let device = HostDevice::with_workers(1);
+    let image = replace(wharf_host_image::bytes(), b".wharf.kernels", b".other.kernels");
+    let program = device.load(&image).unwrap();
+    let kernel = device.kernel(program, b"foo", &[]).unwrap();
+    assert_eq!((kernel.args_len, kernel.params, kernel.group_max), (Kernel::UNCHECKED, 0, 1024));
+    assert!(device.kernel(program, b"foo", &[Param { offset: 4, size: 1, align: 1, flags: 0 }]).is_ok());
+    assert!(device.kernel(program, b"rust_eh_personality", &[]).is_ok(), "a function like any other");
+    let (mut line, mut out) = (Line::new(&device), [0_u32; 8]);
+    let args = Args::default().address(&mut out);
+    line.put(launch(kernel, 1, 8, &args.0));
+    line.finish();
+    assert_eq!(out, [0, 1, 2, 3, 4, 5, 6, 7]);
 }

@@ -12,6 +12,28 @@ pub static global: Global<[u32; 64]> = Global::new([0; 64]);
 #[allow(non_upper_case_globals)] // As above.
 pub static stamp: Global<u64> = Global::new(u64::from_ne_bytes(*b"stamp:01"));
 
+/// What the image's constructors leave: each appends a digit, the one of the lower number first.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals)] // As above.
+pub static order: Global<u32> = Global::new(0);
+
+extern "C" fn append<const DIGIT: u32>() {
+    // SAFETY: constructors run one after another, before anything else of the image.
+    let now = unsafe { order.as_ptr().read() };
+    // SAFETY: as above.
+    unsafe { order.as_ptr().write(10 * now + DIGIT) }
+}
+
+#[used]
+#[unsafe(link_section = ".init_array.00202")]
+static THIRD: extern "C" fn() = append::<3>;
+#[used]
+#[unsafe(link_section = ".init_array.00200")]
+static FIRST: extern "C" fn() = append::<1>;
+#[used]
+#[unsafe(link_section = ".init_array.00201")]
+static SECOND: extern "C" fn() = append::<2>;
+
 kernel! {
     /// `global[i] = 2 * i` for the group's items.
     pub fn write(group: &WorkGroup) {

@@ -11,7 +11,12 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use wharf_core::{device::*, fault::Fault, tick::Tick, word::Word64};
+use wharf_core::{
+    device::*,
+    fault::{Fault, Kind},
+    tick::Tick,
+    word::Word64,
+};
 use wharf_host::{HostDevice, HostGauge, HostLane};
 
 /// Core's end of a lane's timeline.
@@ -24,7 +29,8 @@ pub struct Probe {
 unsafe extern "C" fn tell(cookie: *const ()) {
     // SAFETY: the cookie is a leaked probe.
     let probe = unsafe { &*cookie.cast::<Probe>() };
-    probe.told.fetch_max(probe.word.get(), SeqCst);
+    // As dear as core's: a store and a full fence.
+    probe.told.store(probe.word.get(), SeqCst);
 }
 
 unsafe extern "C" fn fail(cookie: *const (), why: *const Fault) {
@@ -47,6 +53,8 @@ pub struct Line {
     pub name: usize,
     pub probe: &'static Probe,
     pub last: u64,
+    /// Values that a test has noted, in order.
+    notes: Vec<u64>,
 }
 
 impl Line {
@@ -58,7 +66,7 @@ impl Line {
         }));
         let tick = tick_of(probe);
         let (lane, gauge, name) = device.lane(tick).unwrap();
-        Line { lane, gauge, name, probe, last: 0 }
+        Line { lane, gauge, name, probe, last: 0, notes: Vec::new() }
     }
 
     pub fn tick(&self) -> Tick {
@@ -69,12 +77,23 @@ impl Line {
     pub fn push(&mut self, op: Op<'_>, hint: Hint) -> u64 {
         self.last += 1;
         let step = Step { op, done: self.last, tell: true, stamp: false };
-        let end = Instant::now() + Duration::from_secs(60);
-        while self.lane.submit(&[step], hint).unwrap() == 0 {
-            assert!(Instant::now() < end, "the lane stays full");
-            std::thread::yield_now();
+        if self.lane.submit(&[step], hint).unwrap() == 0 {
+            let end = Instant::now() + Duration::from_secs(60);
+            while self.lane.submit(&[step], hint).unwrap() == 0 {
+                assert!(Instant::now() < end, "the lane stays full");
+                std::thread::yield_now();
+            }
         }
         self.last
+    }
+
+    /// Remembers a value; [`Line::written`] answers the last one noted up to a value, or 0.
+    pub fn note(&mut self, value: u64) {
+        self.notes.push(value);
+    }
+
+    pub fn written(&self, value: u64) -> u64 {
+        self.notes[..self.notes.partition_point(|noted| *noted <= value)].last().copied().unwrap_or(0)
     }
 
     pub fn put(&mut self, op: Op<'_>) -> u64 {
@@ -188,4 +207,24 @@ impl Args {
         let address = address(of);
         self.with(&address.to_ne_bytes())
     }
+}
+
+/// The fault of an image that is refused before it is loaded.
+pub fn refused_image(device: &HostDevice, image: &[u8]) -> Fault {
+    assert!(!device.accepts(image));
+    let fault = device.load(image).unwrap_err();
+    assert_eq!(fault.kind, Kind::InvalidImage);
+    assert!(wharf_host::text(fault.text).is_some());
+    fault
+}
+
+/// Every occurrence of some bytes in an image changed to others.
+pub fn replace(image: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut image = image.to_vec();
+    let mut at = 0;
+    while let Some(found) = image[at..].windows(from.len()).position(|bytes| bytes == from) {
+        at += found;
+        image[at..at + to.len()].copy_from_slice(to);
+    }
+    image
 }
