@@ -123,7 +123,12 @@ impl<H: Home> Buffer<H> {
     /// How this buffer lies to another of the same runtime. Without bytes nothing is shared.
     pub fn overlap(&self, other: &Self) -> Overlap {
         let (a, b) = (self.offset, other.offset);
-        if self.root != other.root || self.len == 0 || other.len == 0 || a + self.len <= b || b + other.len <= a {
+        if self.root != other.root
+            || self.len == 0
+            || other.len == 0
+            || a + self.len <= b
+            || b + other.len <= a
+        {
             Overlap::Disjoint
         } else if a == b && self.len == other.len {
             Overlap::Complete

@@ -112,7 +112,10 @@ impl Record {
             return None;
         }
         // SAFETY: not null, so it was stored by `set_release` from a `ReleaseFn`.
-        Some((unsafe { core::mem::transmute::<*mut (), ReleaseFn>(release) }, self.release_user.load(Relaxed)))
+        Some((
+            unsafe { core::mem::transmute::<*mut (), ReleaseFn>(release) },
+            self.release_user.load(Relaxed),
+        ))
     }
 
     /// Whether its memory has gone back to the backend, or is on the way.

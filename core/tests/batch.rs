@@ -63,7 +63,13 @@ fn bytes_of(rt: &'static Growing, root: Handle<Record>) -> &'static mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(known.base as *mut u8, known.len as usize) }
 }
 type Test = Batch<SimRef, Os, Entries, 32>;
-fn start(rt: &'static Growing, pieces: Entries, lanes: usize, waits: &[Point], signals: &[Point]) -> Result<Test, Fault> {
+fn start(
+    rt: &'static Growing,
+    pieces: Entries,
+    lanes: usize,
+    waits: &[Point],
+    signals: &[Point],
+) -> Result<Test, Fault> {
     let totals = check(&pieces, pieces.direction)?;
     let queues: Vec<_> = (0..lanes).map(|_| rt.queue(0, Default::default()).unwrap()).collect();
     let direction = pieces.direction;
@@ -95,7 +101,16 @@ fn ranges_and_access_of_items_are_checked_without_wrapping() {
     };
     assert!(ask(0, 36, 64, Direction::In).is_ok());
     assert!(ask(64, 100, 0, Direction::In).is_ok());
-    for (p, b, len) in [(1, 0, 64), (0, 37, 64), (u64::MAX, 0, 2), (0, u64::MAX, 2), (65, 0, 0), (0, 101, 0), (u64::MAX - 63, 0, 64), (1, 0, u64::MAX)] {
+    for (p, b, len) in [
+        (1, 0, 64),
+        (0, 37, 64),
+        (u64::MAX, 0, 2),
+        (0, u64::MAX, 2),
+        (65, 0, 0),
+        (0, 101, 0),
+        (u64::MAX - 63, 0, 64),
+        (1, 0, u64::MAX),
+    ] {
         assert_eq!(ask(p, b, len, Direction::In), Err(Kind::OutOfRange), "{p} {b} {len}");
     }
     assert_eq!(ask(0, 0, 8, Direction::Out), Err(Kind::PermissionDenied), "opened to read");
@@ -134,7 +149,8 @@ fn splats_keep_their_phase_and_ragged_ends_and_touch_nothing_else() {
             for len in [0u64, 1, 3, 15, 16, 17, 33, 300] {
                 bytes_of(rt, root).fill(0xEE);
                 let stored = splat(&pattern[..width], 400);
-                let batch = start(rt, entries(rt, root, vec![(phase, 50, len, stored)]), 1, &[], &[]).unwrap();
+                let batch =
+                    start(rt, entries(rt, root, vec![(phase, 50, len, stored)]), 1, &[], &[]).unwrap();
                 while batch.step(rt) == Worked::Waiting {}
                 for (i, byte) in bytes_of(rt, root).iter().enumerate() {
                     let inside = (50..50 + len).contains(&(i as u64));
@@ -153,7 +169,8 @@ fn a_long_splat_is_cut_and_still_right() {
     let len = 3 * CHUNK_MIN + 7;
     let root = rt.allocate(0, &want(len)).unwrap();
     let pattern: Vec<u8> = (1..=16).collect();
-    let batch = start(rt, entries(rt, root, vec![(5, 0, len, splat(&pattern, len + 5))]), 3, &[], &[]).unwrap();
+    let batch =
+        start(rt, entries(rt, root, vec![(5, 0, len, splat(&pattern, len + 5))]), 3, &[], &[]).unwrap();
     while batch.step(rt) == Worked::Waiting {}
     assert!(bytes_of(rt, root).iter().enumerate().all(|(i, b)| *b == pattern[(5 + i) % 16]));
     assert!(sims[0].0.submits.load(SeqCst) >= 4);
@@ -165,7 +182,11 @@ fn a_batch_waits_signals_and_reports_progress() {
     let root = rt.allocate(0, &want(3000)).unwrap();
     let source: Vec<u8> = (0..3000u32).map(|i| i as u8).collect();
     let (t, s) = (rt.timeline(0).unwrap(), rt.timeline(0).unwrap());
-    let items = vec![(0, 0, 1000, memory(&source)), (1000, 1000, 0, memory(&source)), (1000, 1000, 2000, memory(&source))];
+    let items = vec![
+        (0, 0, 1000, memory(&source)),
+        (1000, 1000, 0, memory(&source)),
+        (1000, 1000, 2000, memory(&source)),
+    ];
     let signals = [Point { timeline: s, value: 1 }];
     let batch = start(rt, entries(rt, root, items), 2, &[Point { timeline: t, value: 1 }], &signals).unwrap();
     assert_eq!(batch.step(rt), Worked::Waiting);
@@ -212,7 +233,8 @@ fn scatter_writes_parameters_from_buffers() {
     let root = rt.allocate(0, &want(16)).unwrap();
     bytes_of(rt, root).copy_from_slice(&[5; 16]);
     let file: &'static mut [u8] = vec![0u8; 64].leak();
-    let stored = Stored::Memory { address: file.as_ptr() as u64, len: 64, access: Access::READ | Access::WRITE };
+    let stored =
+        Stored::Memory { address: file.as_ptr() as u64, len: 64, access: Access::READ | Access::WRITE };
     let mut e = entries(rt, root, vec![(10, 0, 8, stored), (40, 8, 8, stored)]);
     e.direction = Direction::Out;
     let batch = start(rt, e, 1, &[], &[]).unwrap();
@@ -221,7 +243,11 @@ fn scatter_writes_parameters_from_buffers() {
     assert_eq!(written, (10..18).chain(40..48).collect::<Vec<_>>());
     let mut e = entries(rt, root, vec![(10, 0, 8, stored), (12, 8, 8, stored)]);
     e.direction = Direction::Out;
-    assert_eq!(start(rt, e, 1, &[], &[]).err().map(|f| f.why), Some(Why::Overlap), "two entries, one place in the file");
+    assert_eq!(
+        start(rt, e, 1, &[], &[]).err().map(|f| f.why),
+        Some(Why::Overlap),
+        "two entries, one place in the file"
+    );
 }
 
 /// Balance in issued cost for mixes of sizes: highest over mean at most 1.01 (design figure; other placements reach 8).

@@ -72,7 +72,8 @@ fn a_million_random_numbers_name_nothing() {
     let mut rng = Rng(5);
     for _ in 0..1_000_000 {
         // Half of them differ from a good one in a few bits.
-        let raw = if rng.below(2) == 0 { rng.next() } else { good[rng.below(4) as usize] ^ (1 << rng.below(64)) };
+        let raw =
+            if rng.below(2) == 0 { rng.next() } else { good[rng.below(4) as usize] ^ (1 << rng.below(64)) };
         if good.contains(&raw) {
             continue;
         }

@@ -25,11 +25,22 @@ fn ranges_follow_the_rules_at_and_past_their_ends() {
     let (rt, _) = growing(1);
     let b = buffer(rt, 100);
     for (offset, len, right) in [
-        (0, 100, true), (100, 0, true), (0, 0, true), (50, 50, true), (50, 51, false), (101, 0, false),
-        (3, u64::MAX - 1, false), (0, WHOLE, true), (100, WHOLE, true), (101, WHOLE, false), (u64::MAX, WHOLE, false),
+        (0, 100, true),
+        (100, 0, true),
+        (0, 0, true),
+        (50, 50, true),
+        (50, 51, false),
+        (101, 0, false),
+        (3, u64::MAX - 1, false),
+        (0, WHOLE, true),
+        (100, WHOLE, true),
+        (101, WHOLE, false),
+        (u64::MAX, WHOLE, false),
     ] {
         match b.range(offset, len) {
-            Ok(span) => assert!(right && span.offset == offset && span.offset + span.len <= 100, "{offset} {len}"),
+            Ok(span) => {
+                assert!(right && span.offset == offset && span.offset + span.len <= 100, "{offset} {len}")
+            }
             Err(fault) => assert!(!right && fault.kind == Kind::OutOfRange, "{offset} {len} {fault}"),
         }
     }
@@ -187,7 +198,10 @@ fn access_and_usage_are_asked_and_refusals_reach_the_signals() {
     assert_eq!(rt.fill(q, &span(plain, 0, 64), &[1, 2, 3], &none).unwrap_err().kind, Kind::InvalidArgument);
     let overlapping = rt.copy(q, &span(plain, 0, 32), &span(plain, 31, 32), &none);
     assert_eq!(overlapping.unwrap_err().kind, Kind::InvalidArgument);
-    assert_eq!(rt.copy(q, &span(plain, 0, 8), &span(plain, 8, 9), &none).unwrap_err().kind, Kind::InvalidArgument);
+    assert_eq!(
+        rt.copy(q, &span(plain, 0, 8), &span(plain, 8, 9), &none).unwrap_err().kind,
+        Kind::InvalidArgument
+    );
     rt.copy(q, &span(plain, 0, 32), &span(plain, 32, 32), &none).unwrap();
     rt.copy(q, &span(plain, 0, 0), &span(plain, 0, 0), &none).unwrap();
 }
@@ -205,7 +219,8 @@ fn wrapped_memory_is_released_once_and_never_when_refused() {
     let release = Some((released as ReleaseFn, 77 as *mut ()));
     // SAFETY: the bytes are leaked and used by nobody else.
     #[allow(unsafe_code)]
-    let wrap = |offset: usize, align| unsafe { rt.wrap(0, at.add(offset), &Want { align, ..want(100) }, release) };
+    let wrap =
+        |offset: usize, align| unsafe { rt.wrap(0, at.add(offset), &Want { align, ..want(100) }, release) };
     let m = wrap(0, 1).unwrap();
     assert_eq!(wrap(50, 1).unwrap_err().kind, Kind::BackendFailure, "overlaps live memory");
     assert_eq!(wrap(usize::from(at as usize % 2 == 0), 2).unwrap_err().kind, Kind::OutOfRange, "misaligned");

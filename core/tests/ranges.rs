@@ -10,7 +10,9 @@ struct Naive(Vec<Range>);
 
 impl Naive {
     fn insert(&mut self, new: Range, capacity: usize) -> Result<(), Meet> {
-        if let Some(held) = self.0.iter().filter(|r| r.start < new.end && new.start < r.end).min_by_key(|r| r.start) {
+        if let Some(held) =
+            self.0.iter().filter(|r| r.start < new.end && new.start < r.end).min_by_key(|r| r.start)
+        {
             return Err(Meet::Range(*held));
         }
         if self.0.len() == capacity {

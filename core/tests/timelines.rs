@@ -86,7 +86,8 @@ fn waiters_wake_whoever_signals_with_and_without_a_pump_thread() {
     for pumped in [false, true] {
         let (rt, _) = growing(1);
         let stop: &'static std::sync::atomic::AtomicBool = Box::leak(Box::default());
-        let pump = pumped.then(|| std::thread::spawn(|| rt.pump_until(|| stop.load(std::sync::atomic::Ordering::SeqCst))));
+        let pump = pumped
+            .then(|| std::thread::spawn(|| rt.pump_until(|| stop.load(std::sync::atomic::Ordering::SeqCst))));
         let (a, b) = (rt.timeline(0).unwrap(), rt.timeline(0).unwrap());
         let other = std::thread::spawn(move || {
             for i in 1..=500 {
@@ -133,7 +134,8 @@ fn a_queue_in_order_holds_what_follows_a_held_operation() {
         let q = rt.queue(0, in_order()).unwrap();
         let t = rt.timeline(0).unwrap();
         let p1 = rt.submit(q, &[], Op::Barrier, &[], Hint::None).unwrap().unwrap();
-        let p2 = rt.submit(q, &[Point { timeline: t, value: 5 }], Op::Barrier, &[], Hint::None).unwrap().unwrap();
+        let p2 =
+            rt.submit(q, &[Point { timeline: t, value: 5 }], Op::Barrier, &[], Hint::None).unwrap().unwrap();
         let p3 = rt.submit(q, &[], Op::Barrier, &[], Hint::None).unwrap().unwrap();
         sims[0].0.drain();
         rt.poll();
@@ -183,13 +185,18 @@ fn a_failed_wait_reaches_all_that_follows_and_nothing_before() {
     let s = rt.timeline(0).unwrap();
     let p1 = rt.submit(q, &[], Op::Barrier, &[], Hint::None).unwrap().unwrap();
     let wait = [Point { timeline: t, value: 1 }];
-    let p2 = rt.submit(q, &wait, Op::Barrier, &[Point { timeline: s, value: 1 }], Hint::None).unwrap().unwrap();
+    let p2 =
+        rt.submit(q, &wait, Op::Barrier, &[Point { timeline: s, value: 1 }], Hint::None).unwrap().unwrap();
     let p3 = rt.submit(q2, &[p2], Op::Barrier, &[], Hint::None).unwrap().unwrap();
     rt.fail(t, &root_cause()).unwrap();
     rt.poll();
     assert_eq!(rt.look(p1), Ok(Look::Ahead), "what came before still runs");
     assert_eq!(rt.query(s), Err(root_cause()), "the signals of what will not run fail with the first cause");
-    assert_eq!(rt.submit(q, &[], Op::Barrier, &[], Hint::None), Err(root_cause()), "the failure sticks to the queue");
+    assert_eq!(
+        rt.submit(q, &[], Op::Barrier, &[], Hint::None),
+        Err(root_cause()),
+        "the failure sticks to the queue"
+    );
     sims[0].0.drain();
     rt.poll();
     rt.poll();
@@ -206,7 +213,8 @@ fn a_wait_that_had_failed_already_fails_the_points_not_the_call() {
     let (t, s) = (rt.timeline(0).unwrap(), rt.timeline(0).unwrap());
     rt.fail(t, &root_cause()).unwrap();
     let signals = [Point { timeline: s, value: 1 }];
-    let p = rt.submit(q, &[Point { timeline: t, value: 1 }], Op::Barrier, &signals, Hint::None).unwrap().unwrap();
+    let p =
+        rt.submit(q, &[Point { timeline: t, value: 1 }], Op::Barrier, &signals, Hint::None).unwrap().unwrap();
     assert_eq!(rt.wait(p, Some(0)), Err(root_cause()));
     assert_eq!(rt.query(s), Err(root_cause()));
 }
@@ -226,7 +234,11 @@ fn a_refused_call_fails_its_signals_with_the_same_fault_and_the_queue_goes_on() 
     assert_eq!(rt.wait(p, Some(0)), Ok(()));
     let own_future = Point { timeline: p.timeline, value: p.value + 1 };
     assert_eq!(kind(rt.submit(q, &[own_future], Op::Barrier, &[], Hint::None)), Kind::InvalidArgument);
-    assert_eq!(kind(rt.signal(p.timeline, 99)), Kind::FailedPrecondition, "a queue's timeline is its backend's");
+    assert_eq!(
+        kind(rt.signal(p.timeline, 99)),
+        Kind::FailedPrecondition,
+        "a queue's timeline is its backend's"
+    );
     assert_eq!(kind(rt.fail(p.timeline, &fault)), Kind::FailedPrecondition);
 }
 
@@ -449,6 +461,10 @@ fn random_programs_keep_their_order() {
         for (_, p, _) in &ops {
             assert_eq!(rt.wait(*p, Some(0)), Ok(()), "seed {seed}: everything ends");
         }
-        assert_eq!(rt.bell().interest.load(std::sync::atomic::Ordering::SeqCst), 0, "seed {seed}: nothing left behind");
+        assert_eq!(
+            rt.bell().interest.load(std::sync::atomic::Ordering::SeqCst),
+            0,
+            "seed {seed}: nothing left behind"
+        );
     }
 }

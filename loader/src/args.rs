@@ -2,10 +2,14 @@
 
 use crate::{buffer::Buffer, error::Result};
 
-/// A packed block of arguments: each at the next offset that its alignment allows, as a C compiler lays out a struct.
+/// A packed block of arguments: each at the next offset that its alignment allows, and the whole as long as the C struct
+/// of them, padding at the end included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Args {
     bytes: Vec<u8>,
+    /// Where the last argument ends; what follows is padding.
+    end: usize,
+    align: usize,
 }
 
 impl Args {
@@ -63,8 +67,12 @@ impl Args {
     /// Bytes of a struct, with its alignment (a power of two).
     #[must_use]
     pub fn bytes(mut self, bytes: &[u8], align: usize) -> Self {
-        self.bytes.resize(self.bytes.len().next_multiple_of(align.max(1)), 0);
+        let align = align.max(1);
+        self.align = self.align.max(align);
+        self.bytes.resize(self.end.next_multiple_of(align), 0);
         self.bytes.extend_from_slice(bytes);
+        self.end = self.bytes.len();
+        self.bytes.resize(self.end.next_multiple_of(self.align), 0);
         self
     }
     /// The block.
@@ -91,6 +99,8 @@ mod tests {
         assert_eq!(at(std::mem::offset_of!(Packed, 1), 8), 7u64.to_ne_bytes());
         assert_eq!(at(std::mem::offset_of!(Packed, 2), 2), 3i16.to_ne_bytes());
         assert_eq!(at(std::mem::offset_of!(Packed, 3), 4), 9u32.to_ne_bytes());
-        assert_eq!(args.as_bytes().len(), std::mem::offset_of!(Packed, 4) + 1, "no padding at the end");
+        assert_eq!(at(std::mem::offset_of!(Packed, 4), 1), [1]);
+        assert_eq!(args.as_bytes().len(), size_of::<Packed>());
+        assert_eq!(Args::new().u8(1).u8(2).as_bytes(), [1, 2]);
     }
 }

@@ -43,7 +43,8 @@ pub(crate) fn cancel(call: &HostCall) {
 /// Drops what a runtime that has ended left.
 pub(crate) fn forget(runtime: usize) {
     let mut waiting = waiting();
-    let left: Vec<usize> = waiting.calls.iter().filter(|(_, (of, _))| *of == runtime).map(|(n, _)| *n).collect();
+    let left: Vec<usize> =
+        waiting.calls.iter().filter(|(_, (of, _))| *of == runtime).map(|(n, _)| *n).collect();
     let dropped: Vec<_> = left.iter().filter_map(|n| waiting.calls.remove(n)).collect();
     std::mem::drop(waiting);
     drop(dropped);

@@ -100,7 +100,11 @@ impl Engine {
     /// Starts the pump thread, if something waits that only a pump moves and none runs yet.
     pub(crate) fn kick(&self) {
         let needed = self.core.bell().interest.load(Relaxed) != 0;
-        if needed && self.pump_wanted && !self.pump_started.load(Acquire) && !self.pump_started.swap(true, AcqRel) {
+        if needed
+            && self.pump_wanted
+            && !self.pump_started.load(Acquire)
+            && !self.pump_started.swap(true, AcqRel)
+        {
             let (core, stop) = (self.core, self.stop.clone());
             let spawned = thread::Builder::new()
                 .name("wharf-pump".into())
@@ -126,7 +130,10 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        let on_pump = self.pump.lock().is_ok_and(|p| p.as_ref().is_some_and(|p| p.thread().id() == thread::current().id()));
+        let on_pump = self
+            .pump
+            .lock()
+            .is_ok_and(|p| p.as_ref().is_some_and(|p| p.thread().id() == thread::current().id()));
         self.stop_pump();
         if on_pump {
             return; // The pump is inside core below this frame: its memory stays.

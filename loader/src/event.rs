@@ -4,8 +4,8 @@ use crate::{engine::Engine, error::Result, os::deadline};
 use std::{fmt, sync::Arc, time::Duration};
 use wharf_core::{
     device::Times,
-    runtime::Queue as CoreQueue,
     handle::Handle,
+    runtime::Queue as CoreQueue,
     timeline::{Look, Point},
 };
 

@@ -102,11 +102,13 @@ impl Device {
     /// # Errors
     /// A name that is not there; memory that is short; a device that cannot be loaded from here.
     pub fn load(&self, parameters: &Parameters, names: &[&str], options: LoadOptions) -> Result<Load> {
-        let stored = names.iter().map(|name| Ok((*name, parameters.stored(name)?))).collect::<Result<Vec<_>>>()?;
+        let stored =
+            names.iter().map(|name| Ok((*name, parameters.stored(name)?))).collect::<Result<Vec<_>>>()?;
         let (mut pieces, mut buffers) = (vec![], vec![]);
         for (name, stored) in stored {
             let len = len_of(&stored);
-            let buffer = self.allocate(len).map_err(|error| error.about(&format!("tensor `{name}`, {len} bytes")))?;
+            let buffer =
+                self.allocate(len).map_err(|error| error.about(&format!("tensor `{name}`, {len} bytes")))?;
             let item = Item { key: name.as_bytes(), parameter_offset: 0, buffer_offset: 0, len };
             pieces.push(resolve(&item, &stored, &target(&buffer), Direction::In)?);
             buffers.push(buffer);
@@ -118,7 +120,13 @@ impl Device {
     ///
     /// # Errors
     /// A name that is not there; a part past its parameter or the buffer; targets that overlap.
-    pub fn gather(&self, parameters: &Parameters, spans: &[Span<'_>], to: &Buffer, options: LoadOptions) -> Result<Load> {
+    pub fn gather(
+        &self,
+        parameters: &Parameters,
+        spans: &[Span<'_>],
+        to: &Buffer,
+        options: LoadOptions,
+    ) -> Result<Load> {
         self.spread(parameters, spans, to, Direction::In, options)
     }
 
@@ -126,7 +134,13 @@ impl Device {
     ///
     /// # Errors
     /// As [`Device::gather`]; an archive that was opened to be read, or a splat.
-    pub fn scatter(&self, parameters: &Parameters, spans: &[Span<'_>], from: &Buffer, options: LoadOptions) -> Result<Load> {
+    pub fn scatter(
+        &self,
+        parameters: &Parameters,
+        spans: &[Span<'_>],
+        from: &Buffer,
+        options: LoadOptions,
+    ) -> Result<Load> {
         self.spread(parameters, spans, from, Direction::Out, options)
     }
 
@@ -169,15 +183,21 @@ impl Device {
         }
         let caps = self.caps();
         if !caps.host_copies {
-            let message = format!("device {} does not read process memory: it cannot be loaded from here", self.id());
+            let message =
+                format!("device {} does not read process memory: it cannot be loaded from here", self.id());
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         let timelines = options.timelines.clamp(1, LANES_MAX).min(usize::from(caps.lanes.max(1)));
         let queues = self.lanes(timelines)?;
         let timelines = queues.len();
         let handles: Vec<_> = queues.iter().map(Queue::handle).collect();
-        let resolved =
-            Resolved { pieces, disjoint, _parameters: parameters.clone(), buffers: Mutex::new(buffers), _queues: queues };
+        let resolved = Resolved {
+            pieces,
+            disjoint,
+            _parameters: parameters.clone(),
+            buffers: Mutex::new(buffers),
+            _queues: queues,
+        };
         let totals = check(&resolved, direction)?;
         let core = self.core();
         let done = core.timeline(0)?;

@@ -40,8 +40,13 @@ pub(crate) fn there_are<'a>(asked: &str, what: &str, names: impl Iterator<Item =
     if names.is_empty() {
         return format!("; there are no {what}");
     }
-    let near: Vec<String> = nearest(asked, names.iter().copied()).iter().map(|name| format!("`{}`", escaped(name))).collect();
-    let more = if names.len() > near.len() { format!(" and {} more", names.len() - near.len()) } else { String::new() };
+    let near: Vec<String> =
+        nearest(asked, names.iter().copied()).iter().map(|name| format!("`{}`", escaped(name))).collect();
+    let more = if names.len() > near.len() {
+        format!(" and {} more", names.len() - near.len())
+    } else {
+        String::new()
+    };
     format!("; there are {}{more}", near.join(", "))
 }
 

@@ -51,7 +51,9 @@ impl Program {
         let mut names = vec![];
         let mut bytes = vec![0u8; NAME_MAX];
         for index in 0.. {
-            let Some((len, found)) = self.0.device.core().symbol(self.0.handle, index, &mut bytes)? else { break };
+            let Some((len, found)) = self.0.device.core().symbol(self.0.handle, index, &mut bytes)? else {
+                break;
+            };
             if found == kind {
                 names.push(String::from_utf8_lossy(&bytes[..len.min(NAME_MAX)]).into_owned());
             }

@@ -54,7 +54,10 @@ impl Queue {
         self.device.engine.kick();
         match submitted? {
             Some(point) => Event::at(&self.device.engine, point, self.handle),
-            None => Err(Error::new(ErrorKind::Usage, "a queue of free order gives no events: name a timeline to signal")),
+            None => Err(Error::new(
+                ErrorKind::Usage,
+                "a queue of free order gives no events: name a timeline to signal",
+            )),
         }
     }
 
@@ -186,7 +189,8 @@ impl Queue {
             return self.sync();
         }
         let point = submitted?;
-        let point = point.ok_or_else(|| Error::new(ErrorKind::Internal, "an operation in order ended nowhere"))?;
+        let point =
+            point.ok_or_else(|| Error::new(ErrorKind::Internal, "an operation in order ended nowhere"))?;
         match self.core().wait(point, None) {
             Ok(()) => Ok(()),
             Err(fault) => match self.core().look(point) {

@@ -133,7 +133,8 @@ impl Opening {
         let devices = match instance.devices() {
             Ok(devices) => devices,
             Err(fault) => {
-                let class = if fault.kind == wharf_core::fault::Kind::Panicked { "panicked" } else { "failed" };
+                let class =
+                    if fault.kind == wharf_core::fault::Kind::Panicked { "panicked" } else { "failed" };
                 return Fate::rejected(class, text::of(&fault));
             }
         };
@@ -188,7 +189,8 @@ impl Runtime {
         if let Some(device) = all.iter().find(|d| d.id() == name || d.backend() == name) {
             return Ok(device.clone());
         }
-        let mut stable: Vec<&Device> = all.iter().filter(|d| d.stable_id().is_some_and(|id| id == name)).collect();
+        let mut stable: Vec<&Device> =
+            all.iter().filter(|d| d.stable_id().is_some_and(|id| id == name)).collect();
         if stable.len() == 1 {
             return Ok(stable.remove(0).clone());
         }
@@ -205,7 +207,8 @@ impl Runtime {
 
     /// Where plugins were looked for, when none was found.
     fn nowhere(&self) -> String {
-        let places: Vec<String> = self.report().searched.iter().map(|(place, found)| format!("{place}: {found}")).collect();
+        let places: Vec<String> =
+            self.report().searched.iter().map(|(place, found)| format!("{place}: {found}")).collect();
         format!("no plugin has a device; looked in {}", places.join(", "))
     }
 

@@ -203,7 +203,8 @@ impl<D: Device, E: Env, S: Pieces, const FLIGHT: usize> Batch<D, E, S, FLIGHT> {
             if run.flight.is_full() {
                 return None;
             }
-            let chunk = match run.pending.take().map_or_else(|| self.next_chunk(run), |chunk| Ok(Some(chunk))) {
+            let chunk = match run.pending.take().map_or_else(|| self.next_chunk(run), |chunk| Ok(Some(chunk)))
+            {
                 Ok(Some(chunk)) => chunk,
                 Ok(None) if run.plan.is_done(&self.pieces) => continue,
                 Ok(None) => return None,
@@ -260,7 +261,9 @@ impl<D: Device, E: Env, S: Pieces, const FLIGHT: usize> Batch<D, E, S, FLIGHT> {
                 };
                 one(runtime, queue, Op::Copy { from, to, len: piece.len, peers })
             }
-            Side::Splat { pattern, len } => splat(runtime, queue, address, piece.len, &pattern[..len as usize]),
+            Side::Splat { pattern, len } => {
+                splat(runtime, queue, address, piece.len, &pattern[..len as usize])
+            }
         }
     }
 

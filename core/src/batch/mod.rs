@@ -120,7 +120,12 @@ pub trait Pieces {
 /// # Errors
 /// `PermissionDenied` if the parameter cannot be read (or written, for [`Direction::Out`]; a splat can only be read);
 /// `OutOfRange` if the item ends past the parameter or past the buffer.
-pub fn resolve(item: &Item<'_>, stored: &Stored, target: &Target, direction: Direction) -> Result<Piece, Fault> {
+pub fn resolve(
+    item: &Item<'_>,
+    stored: &Stored,
+    target: &Target,
+    direction: Direction,
+) -> Result<Piece, Fault> {
     let (len, access) = match *stored {
         Stored::Memory { len, access, .. } => (len, access),
         Stored::Splat { len, .. } => (len, Access::READ),

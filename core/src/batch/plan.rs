@@ -59,7 +59,11 @@ impl Plan {
     ///
     /// # Errors
     /// What the entry says.
-    pub fn next(&mut self, pieces: &impl Pieces, open: impl Fn(usize) -> bool) -> Result<Option<Chunk>, Fault> {
+    pub fn next(
+        &mut self,
+        pieces: &impl Pieces,
+        open: impl Fn(usize) -> bool,
+    ) -> Result<Option<Chunk>, Fault> {
         // Outstanding cost decides; between equals, who has had less in all.
         let load = |lane: usize| (self.issued[lane].saturating_sub(self.retired[lane]), self.issued[lane]);
         let Some(lane) = (0..self.lanes).filter(|lane| open(*lane)).min_by_key(|lane| load(*lane)) else {

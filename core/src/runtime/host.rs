@@ -22,7 +22,12 @@ impl<D: HostAccess, E: Env> Runtime<D, E> {
     /// `PermissionDenied`, `OutOfRange`, `InvalidHandle`; what the backend says.
     pub fn map(&self, span: &Span, access: Access) -> Result<*mut u8, Fault> {
         if !access.intersects(Access::READ | Access::WRITE | Access::ANY) {
-            return Err(Fault::caller(Kind::InvalidArgument, Site::Map, Why::Bits, [3, access.bits() as u64]));
+            return Err(Fault::caller(
+                Kind::InvalidArgument,
+                Site::Map,
+                Why::Bits,
+                [3, access.bits() as u64],
+            ));
         }
         let (device, block) = self.mappable(span, access - Access::ANY, Site::Map)?;
         if span.len == 0 {
@@ -77,11 +82,20 @@ impl<D: HostAccess, E: Env> Runtime<D, E> {
     /// # Safety
     /// The memory stays allocated until it is unregistered and all work that uses it has ended.
     #[allow(unsafe_code)]
-    pub unsafe fn register(&self, device: usize, host: *mut u8, len: u64, access: Access) -> Result<Handle<Record>, Fault> {
+    pub unsafe fn register(
+        &self,
+        device: usize,
+        host: *mut u8,
+        len: u64,
+        access: Access,
+    ) -> Result<Handle<Record>, Fault> {
         let owner = self.device(device, Site::Register)?;
-        let range = Range::of(host as u64, len, 0)
-            .filter(|_| !host.is_null())
-            .ok_or(Fault::caller(Kind::InvalidArgument, Site::Register, Why::Overflow, [host as u64, len]))?;
+        let range = Range::of(host as u64, len, 0).filter(|_| !host.is_null()).ok_or(Fault::caller(
+            Kind::InvalidArgument,
+            Site::Register,
+            Why::Overflow,
+            [host as u64, len],
+        ))?;
         let (_, set) = self.space(registrations_key(device))?;
         if let Some(held) = set.ranges.find(range.start) {
             if range.end > held.end {
@@ -151,7 +165,12 @@ impl<D: Device, E: Env> Runtime<D, E> {
         }
         let base = host as u64;
         if host.is_null() || base.checked_add(want.len).is_none() {
-            return Err(Fault::caller(Kind::InvalidArgument, Site::Register, Why::Overflow, [base, want.len]));
+            return Err(Fault::caller(
+                Kind::InvalidArgument,
+                Site::Register,
+                Why::Overflow,
+                [base, want.len],
+            ));
         }
         if !base.is_multiple_of(want.align.max(1)) {
             return Err(Fault::caller(Kind::OutOfRange, Site::Register, Why::Multiple, [base, want.align]));

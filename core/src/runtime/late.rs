@@ -21,8 +21,12 @@ pub(crate) struct LateLink {
 }
 
 impl LateLink {
-    pub(crate) const NEW: Self =
-        LateLink { next: AtomicU32::new(0), lane: AtomicU32::new(0), order: Word64::new(0), until: Word64::new(0) };
+    pub(crate) const NEW: Self = LateLink {
+        next: AtomicU32::new(0),
+        lane: AtomicU32::new(0),
+        order: Word64::new(0),
+        until: Word64::new(0),
+    };
 
     pub(crate) fn begin(&self) {
         self.lane.store(0, Relaxed);

@@ -73,7 +73,12 @@ impl<D: Device, E: Env> Runtime<D, E> {
         let owner = self.device(device, Site::Allocate)?;
         let align = want.align.max(1);
         if !align.is_power_of_two() || align > ALIGN_MAX {
-            return Err(Fault::caller(Kind::InvalidArgument, Site::Allocate, Why::Multiple, [align, ALIGN_MAX]));
+            return Err(Fault::caller(
+                Kind::InvalidArgument,
+                Site::Allocate,
+                Why::Multiple,
+                [align, ALIGN_MAX],
+            ));
         }
         let want = canonical(want, owner.caps().mappable && owner.caps().coherent);
         let block = if want.len == 0 {
@@ -105,7 +110,12 @@ impl<D: Device, E: Env> Runtime<D, E> {
         let short = block.len < want.len || block.base.checked_add(block.len).is_none();
         if short || block.base == 0 || !block.base.is_multiple_of(want.align.max(1)) {
             let _ = owner.free(&block);
-            return Err(Fault::backend(Kind::BackendFailure, Site::Allocate, Why::Mismatch, [block.len, want.len]));
+            return Err(Fault::backend(
+                Kind::BackendFailure,
+                Site::Allocate,
+                Why::Mismatch,
+                [block.len, want.len],
+            ));
         }
         Ok(block)
     }
@@ -151,7 +161,9 @@ impl<D: Device, E: Env> Runtime<D, E> {
     }
 
     fn enter_range(&self, record: &Record, handle: Handle<Record>, origin: Origin) -> Result<(), Fault> {
-        let Some(range) = Range::of(record.base.get(), record.len.get(), handle.slot()) else { return Ok(()) };
+        let Some(range) = Range::of(record.base.get(), record.len.get(), handle.slot()) else {
+            return Ok(());
+        };
         let device = record.device.load(Relaxed) as usize;
         let key = match origin {
             Origin::Registered => registrations_key(device),

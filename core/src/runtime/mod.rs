@@ -111,7 +111,12 @@ impl<D: Device, E: Env> Runtime<D, E> {
 
     pub(crate) fn device(&self, index: usize, site: Site) -> Result<&'static D, Fault> {
         let known = self.devices.len() as u64;
-        let fault = Fault::caller(crate::fault::Kind::InvalidDevice, site, Why::Limit, [index as u64, known.saturating_sub(1)]);
+        let fault = Fault::caller(
+            crate::fault::Kind::InvalidDevice,
+            site,
+            Why::Limit,
+            [index as u64, known.saturating_sub(1)],
+        );
         self.devices.get(index).ok_or(fault)
     }
 }

@@ -55,7 +55,9 @@ impl Kept {
             Op::Copy { from, to, len, peers } => (Kept::Copy { from, to, len, peers }, &[]),
             Op::Fill { to, len, pattern } => (Kept::Fill { to, len }, pattern),
             Op::Update { to, bytes } => (Kept::Update { to }, bytes),
-            Op::Launch { kernel, groups, size, shared, args } => (Kept::Launch { kernel, groups, size, shared }, args),
+            Op::Launch { kernel, groups, size, shared, args } => {
+                (Kept::Launch { kernel, groups, size, shared }, args)
+            }
             Op::Call(call) => (Kept::Call(call), &[]),
             Op::Read { file, at, to, len } => (Kept::Read { file, at, to, len }, &[]),
             Op::Write { file, at, from, len } => (Kept::Write { file, at, from, len }, &[]),
@@ -68,7 +70,9 @@ impl Kept {
             Kept::Copy { from, to, len, peers } => Op::Copy { from, to, len, peers },
             Kept::Fill { to, len } => Op::Fill { to, len, pattern: bytes },
             Kept::Update { to } => Op::Update { to, bytes },
-            Kept::Launch { kernel, groups, size, shared } => Op::Launch { kernel, groups, size, shared, args: bytes },
+            Kept::Launch { kernel, groups, size, shared } => {
+                Op::Launch { kernel, groups, size, shared, args: bytes }
+            }
             Kept::Call(call) => Op::Call(call),
             Kept::Read { file, at, to, len } => Op::Read { file, at, to, len },
             Kept::Write { file, at, from, len } => Op::Write { file, at, from, len },

@@ -4,7 +4,10 @@
 //! `ProgramRecord::undo` holds a function of this runtime's device type, written by `load` of the same runtime.
 #![allow(unsafe_code)]
 
-use super::{Runtime, late::{LateItem, LateLink}};
+use super::{
+    Runtime,
+    late::{LateItem, LateLink},
+};
 use crate::{
     device::{Block, Device, Kernel, Param, Programs, SymbolKind},
     env::Env,
@@ -71,7 +74,11 @@ pub struct KernelInfo {
 }
 
 impl<D: Device, E: Env> Runtime<D, E> {
-    fn program(&self, program: Handle<ProgramRecord>, site: Site) -> Result<(&'static D, &'static ProgramRecord), Fault> {
+    fn program(
+        &self,
+        program: Handle<ProgramRecord>,
+        site: Site,
+    ) -> Result<(&'static D, &'static ProgramRecord), Fault> {
         let stale = Fault::stale(site, program.raw());
         let body = self.programs.get(program).ok_or(stale)?;
         if body.state.load(Acquire) != state::LIVE {

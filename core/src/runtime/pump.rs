@@ -1,6 +1,11 @@
 //! The pump: moves everything that can move. Any thread, a main loop, a waiter; never an interrupt.
 
-use super::{Order, Queue, Runtime, lane::LaneState, node::{Node, NodeList}, submit::{Handed, Order1}};
+use super::{
+    Order, Queue, Runtime,
+    lane::LaneState,
+    node::{Node, NodeList},
+    submit::{Handed, Order1},
+};
 use crate::{
     device::{Device, Gauge, Hint, Pace},
     env::{Deadline, Env},
@@ -74,7 +79,10 @@ impl<D: Device, E: Env> Runtime<D, E> {
 
     /// Pumps until no lane is left: every queue was closed and its work has ended. `false`: not in time.
     pub fn drain(&self, until: Deadline) -> bool {
-        let lanes = || (0..self.lanes.used()).any(|slot| self.lanes.body(slot).is_some_and(|q| q.cell.with(|c| c.get().is_some())));
+        let lanes = || {
+            (0..self.lanes.used())
+                .any(|slot| self.lanes.body(slot).is_some_and(|q| q.cell.with(|c| c.get().is_some())))
+        };
         self.bell.interest.fetch_add(1, SeqCst);
         let mut in_time = true;
         while in_time && (lanes() || self.has_works()) {
@@ -176,9 +184,16 @@ impl<D: Device, E: Env> Runtime<D, E> {
         }
     }
 
-    fn try_node(&self, lane: &mut LaneState<D>, node: &Node, value: u64, more: bool) -> Result<Handed, crate::fault::Fault> {
+    fn try_node(
+        &self,
+        lane: &mut LaneState<D>,
+        node: &Node,
+        value: u64,
+        more: bool,
+    ) -> Result<Handed, crate::fault::Fault> {
         let hint = if more { Hint::More } else { Hint::None };
-        let order = Order1 { op: node.op(), waits: node.waits(), value, tell: true, stamp: node.stamp(), hint };
+        let order =
+            Order1 { op: node.op(), waits: node.waits(), value, tell: true, stamp: node.stamp(), hint };
         self.hand_over(lane, &order)
     }
 

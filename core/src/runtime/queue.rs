@@ -143,10 +143,12 @@ impl<D: Device, E: Env> Runtime<D, E> {
                 return Err(Fault::caller(Kind::InvalidArgument, Site::Event, Why::Unknown, [0; 2]));
             }
             if !lane.time.reached(point.value) {
-                return Err(Fault::caller(Kind::FailedPrecondition, Site::Event, Why::Past, [
-                    point.value,
-                    lane.time.value.get(),
-                ]));
+                return Err(Fault::caller(
+                    Kind::FailedPrecondition,
+                    Site::Event,
+                    Why::Past,
+                    [point.value, lane.time.value.get()],
+                ));
             }
             let missing = Fault::caller(Kind::InvalidArgument, Site::Event, Why::Unknown, [point.value, 0]);
             lane.gauge.times(point.value).ok_or(missing)

@@ -20,7 +20,12 @@ impl<D: Device, E: Env> Runtime<D, E> {
     /// `ResourceExhausted` when all slots are in use.
     pub fn timeline(&self, initial: u64) -> Result<Handle<Timeline>, Fault> {
         if initial > VALUE_MAX {
-            return Err(Fault::caller(Kind::InvalidArgument, Site::Timeline, Why::Limit, [initial, VALUE_MAX]));
+            return Err(Fault::caller(
+                Kind::InvalidArgument,
+                Site::Timeline,
+                Why::Limit,
+                [initial, VALUE_MAX],
+            ));
         }
         self.timelines
             .insert::<E>(|t, _| t.begin(initial, self.bell, self.failures))
@@ -86,7 +91,11 @@ impl<D: Device, E: Env> Runtime<D, E> {
             Ok(false) => Look::Ahead,
             Err(failure) => Look::Failed(self.failures.read(failure)),
         };
-        if self.timelines.live(point.timeline) { Ok(look) } else { Err(Fault::stale(Site::Query, point.timeline.raw())) }
+        if self.timelines.live(point.timeline) {
+            Ok(look)
+        } else {
+            Err(Fault::stale(Site::Query, point.timeline.raw()))
+        }
     }
 
     /// The timeline's value.
@@ -112,7 +121,12 @@ impl<D: Device, E: Env> Runtime<D, E> {
         let time = self.time(timeline, Site::Signal)?;
         self.signalling.with(|()| {
             if time.lane.load(Relaxed) != 0 {
-                return Err(Fault::caller(Kind::FailedPrecondition, Site::Signal, Why::Stale, [timeline.raw(), 0]));
+                return Err(Fault::caller(
+                    Kind::FailedPrecondition,
+                    Site::Signal,
+                    Why::Stale,
+                    [timeline.raw(), 0],
+                ));
             }
             let failed = time.failed.load(Acquire);
             if failed != 0 {
@@ -123,7 +137,12 @@ impl<D: Device, E: Env> Runtime<D, E> {
                 return Err(Fault::caller(Kind::InvalidArgument, Site::Signal, Why::Past, [value, now]));
             }
             if value > VALUE_MAX {
-                return Err(Fault::caller(Kind::InvalidArgument, Site::Signal, Why::Limit, [value, VALUE_MAX]));
+                return Err(Fault::caller(
+                    Kind::InvalidArgument,
+                    Site::Signal,
+                    Why::Limit,
+                    [value, VALUE_MAX],
+                ));
             }
             time.value.set(value);
             Ok(())
@@ -166,7 +185,12 @@ impl<D: Device, E: Env> Runtime<D, E> {
         for point in signals {
             let time = self.time(point.timeline, Site::Signal)?;
             if time.lane.load(Relaxed) != 0 {
-                return Err(Fault::caller(Kind::FailedPrecondition, Site::Signal, Why::Stale, [point.timeline.raw(), 0]));
+                return Err(Fault::caller(
+                    Kind::FailedPrecondition,
+                    Site::Signal,
+                    Why::Stale,
+                    [point.timeline.raw(), 0],
+                ));
             }
         }
         Ok(())

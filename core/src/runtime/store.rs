@@ -23,7 +23,14 @@ const WORKS: usize = 4;
 
 /// Queues, timelines, records of memory, and operations that can be held; each a power of two. All bits zero, so that
 /// a `static` store takes no flash.
-pub struct Store<D: Device, E: Env, const LANES: usize, const TIMELINES: usize, const RECORDS: usize, const HELD: usize> {
+pub struct Store<
+    D: Device,
+    E: Env,
+    const LANES: usize,
+    const TIMELINES: usize,
+    const RECORDS: usize,
+    const HELD: usize,
+> {
     lanes: [Slot<Queue<D, E>>; LANES],
     timelines: [Slot<Timeline>; TIMELINES],
     records: [Slot<Record>; RECORDS],
@@ -36,7 +43,9 @@ pub struct Store<D: Device, E: Env, const LANES: usize, const TIMELINES: usize, 
     bell: Bell,
 }
 
-impl<D: Device, E: Env, const L: usize, const T: usize, const R: usize, const H: usize> Store<D, E, L, T, R, H> {
+impl<D: Device, E: Env, const L: usize, const T: usize, const R: usize, const H: usize>
+    Store<D, E, L, T, R, H>
+{
     /// An empty store.
     #[allow(clippy::new_without_default)] // `Default` is not const, and a store is a static.
     pub const fn new() -> Self {

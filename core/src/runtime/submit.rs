@@ -4,7 +4,11 @@
 //! can wait natively: hand that wait over too. Else: hold the operation. So native waits form no cycle and never name
 //! work that a backend has not seen.
 
-use super::{Around, Order, Queue, Runtime, lane::LaneState, node::{self, Node}};
+use super::{
+    Around, Order, Queue, Runtime,
+    lane::LaneState,
+    node::{self, Node},
+};
 use crate::{
     device::{Caps, Device, Hint, Lane, Op, Step, op},
     env::Env,
@@ -109,7 +113,14 @@ impl<D: Device, E: Env> Runtime<D, E> {
         self.check_waits(lane, waits)?;
         let value = lane.tail + 1;
         let may_pass = lane.order == Order::Free || lane.held.is_empty();
-        let order = Order1 { op, waits, value, tell: hint != Hint::More || !signals.is_empty(), stamp: lane.stamp, hint };
+        let order = Order1 {
+            op,
+            waits,
+            value,
+            tell: hint != Hint::More || !signals.is_empty(),
+            stamp: lane.stamp,
+            hint,
+        };
         let handed = if may_pass { self.hand_over(lane, &order)? } else { Handed::Hold };
         let mut failed = None;
         match handed {
@@ -137,7 +148,12 @@ impl<D: Device, E: Env> Runtime<D, E> {
         for point in waits {
             self.time(point.timeline, Site::Wait)?;
             if point.timeline == lane.timeline && point.value > lane.tail {
-                return Err(Fault::caller(Kind::InvalidArgument, Site::Wait, Why::Limit, [point.value, lane.tail]));
+                return Err(Fault::caller(
+                    Kind::InvalidArgument,
+                    Site::Wait,
+                    Why::Limit,
+                    [point.value, lane.tail],
+                ));
             }
         }
         Ok(())
@@ -169,7 +185,14 @@ impl<D: Device, E: Env> Runtime<D, E> {
 
     /// Notes what is due when the lane reaches `value`.
     fn expect_signals(&self, lane: &mut LaneState<D>, value: u64, signals: &[Point]) -> Result<(), Fault> {
-        let parts = node::Parts { op: Op::Barrier, waits: &[], signals, value, order: lane.accepted + 1, stamp: false };
+        let parts = node::Parts {
+            op: Op::Barrier,
+            waits: &[],
+            signals,
+            value,
+            order: lane.accepted + 1,
+            stamp: false,
+        };
         let node = self.nodes.make::<E>(&parts).ok_or(Fault::full(Site::Submit, self.nodes.capacity()))?;
         for point in signals {
             let _ = self.retain_timeline(point.timeline);
@@ -203,11 +226,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         }
         let backend = own.time.backend.load(Relaxed);
         let same = backend != 0 && time.backend.load(Relaxed) == backend;
-        if same && time.handed.get() >= point.value {
-            Need::Native
-        } else {
-            Need::Later
-        }
+        if same && time.handed.get() >= point.value { Need::Native } else { Need::Later }
     }
 
     /// Gives the operation and its native waits to the backend, if nothing it waits for has to be held.
@@ -241,7 +260,9 @@ impl<D: Device, E: Env> Runtime<D, E> {
     fn wait_natively(&self, lane: &mut LaneState<D>, point: Point) -> Result<bool, Fault> {
         let Ok(time) = self.time(point.timeline, Site::Wait) else { return Ok(false) };
         let slot = time.lane.load(Acquire);
-        let Some(other) = slot.checked_sub(1).and_then(|slot| self.lanes.body(slot)) else { return Ok(false) };
+        let Some(other) = slot.checked_sub(1).and_then(|slot| self.lanes.body(slot)) else {
+            return Ok(false);
+        };
         if !other.pins.pin() {
             return Ok(false);
         }

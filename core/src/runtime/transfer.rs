@@ -65,7 +65,13 @@ struct Side {
 
 impl<D: Device, E: Env> Runtime<D, E> {
     /// A span's memory, if it may be used so.
-    pub(crate) fn usable(&self, span: &Span, access: Access, usage: Usage, site: Site) -> Result<Allocation, Fault> {
+    pub(crate) fn usable(
+        &self,
+        span: &Span,
+        access: Access,
+        usage: Usage,
+        site: Site,
+    ) -> Result<Allocation, Fault> {
         let known = self.allocation(span.root).map_err(|fault| fault.at(site))?;
         if !known.access.contains(access) {
             let bits = [access.bits() as u64, known.access.bits() as u64];
@@ -83,9 +89,17 @@ impl<D: Device, E: Env> Runtime<D, E> {
     }
 
     /// A span as a side of work on a queue of device `device`: on that device, or in process memory it reaches.
-    fn side(&self, device: usize, caps: &Caps, span: &Span, access: Access, site: Site) -> Result<Side, Fault> {
+    fn side(
+        &self,
+        device: usize,
+        caps: &Caps,
+        span: &Span,
+        access: Access,
+        site: Site,
+    ) -> Result<Side, Fault> {
         let known = self.usable(span, access, Usage::TRANSFER, site)?;
-        let in_process = known.kind.contains(MemoryType::HOST_VISIBLE) && known.kind.contains(MemoryType::HOST_COHERENT);
+        let in_process =
+            known.kind.contains(MemoryType::HOST_VISIBLE) && known.kind.contains(MemoryType::HOST_COHERENT);
         let peer = if known.device == device {
             device as u16
         } else if in_process && caps.host_copies {
@@ -122,7 +136,11 @@ impl<D: Device, E: Env> Runtime<D, E> {
         if source.root == target.root && len > 0 && a < b + len && b < a + len {
             return Err(Fault::caller(Kind::InvalidArgument, Site::Copy, Why::Overlap, [a, b]));
         }
-        Ok(if len == 0 { Op::Barrier } else { Op::Copy { from: a, to: b, len, peers: [source.peer, target.peer] } })
+        Ok(if len == 0 {
+            Op::Barrier
+        } else {
+            Op::Copy { from: a, to: b, len, peers: [source.peer, target.peer] }
+        })
     }
 
     /// Bytes from process memory into a span.
@@ -143,7 +161,11 @@ impl<D: Device, E: Env> Runtime<D, E> {
         self.issue(queue, around, |device, caps| {
             let target = self.side(device, caps, to, Access::WRITE, Site::Write)?;
             let peers = [PEER_HOST, target.peer];
-            Ok(if to.len == 0 { Op::Barrier } else { Op::Copy { from: from as u64, to: target.address, len: to.len, peers } })
+            Ok(if to.len == 0 {
+                Op::Barrier
+            } else {
+                Op::Copy { from: from as u64, to: target.address, len: to.len, peers }
+            })
         })
     }
 
@@ -165,7 +187,11 @@ impl<D: Device, E: Env> Runtime<D, E> {
         self.issue(queue, around, |device, caps| {
             let source = self.side(device, caps, from, Access::READ, Site::Read)?;
             let peers = [source.peer, PEER_HOST];
-            Ok(if from.len == 0 { Op::Barrier } else { Op::Copy { from: source.address, to: to as u64, len: from.len, peers } })
+            Ok(if from.len == 0 {
+                Op::Barrier
+            } else {
+                Op::Copy { from: source.address, to: to as u64, len: from.len, peers }
+            })
         })
     }
 
@@ -272,7 +298,8 @@ fn check_launch(kernel: &Kernel, caps: &Caps, launch: &LaunchArgs<'_>) -> Result
     if let Some(axis) = launch.groups.iter().chain(&launch.size).position(|n| *n == 0) {
         return wrong(Why::Zero, [axis as u64, 0]);
     }
-    let product = |n: &[u32; 3]| n.iter().try_fold(1u64, |all, n| all.checked_mul(*n as u64)).unwrap_or(u64::MAX);
+    let product =
+        |n: &[u32; 3]| n.iter().try_fold(1u64, |all, n| all.checked_mul(*n as u64)).unwrap_or(u64::MAX);
     let (groups, items) = (product(&launch.groups), product(&launch.size));
     let group_max = kernel.group_max.min(caps.group_max) as u64;
     if groups > GROUPS_MAX {

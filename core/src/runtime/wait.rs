@@ -47,7 +47,9 @@ impl<D: Device, E: Env> Runtime<D, E> {
         if let Some(over) = stand() {
             return over;
         }
-        if self.help(time, point.value, until) && let Some(over) = stand() {
+        if self.help(time, point.value, until)
+            && let Some(over) = stand()
+        {
             return over;
         }
         if self.bell.pumps.load(Acquire) == 0 {
@@ -74,7 +76,8 @@ impl<D: Device, E: Env> Runtime<D, E> {
 
     /// Lets the backend wait, or run the queue's next work on this thread, if it has all that the point needs.
     fn help(&self, time: &'static Timeline, value: u64, until: Deadline) -> bool {
-        let Some(queue) = time.lane.load(Acquire).checked_sub(1).and_then(|slot| self.lanes.body(slot)) else {
+        let Some(queue) = time.lane.load(Acquire).checked_sub(1).and_then(|slot| self.lanes.body(slot))
+        else {
             return false;
         };
         if time.handed.get() < value || !queue.pins.pin() {
@@ -89,7 +92,11 @@ impl<D: Device, E: Env> Runtime<D, E> {
     }
 
     /// Pumps and sleeps on the bell until `stand` has an answer.
-    fn wait_at_bell(&self, until: Deadline, stand: impl Fn() -> Option<Result<(), Fault>>) -> Result<(), Fault> {
+    fn wait_at_bell(
+        &self,
+        until: Deadline,
+        stand: impl Fn() -> Option<Result<(), Fault>>,
+    ) -> Result<(), Fault> {
         self.bell.interest.fetch_add(1, SeqCst);
         let waited = loop {
             fence(SeqCst);

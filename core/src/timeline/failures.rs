@@ -36,7 +36,8 @@ impl Failure {
 impl Failures {
     /// Room for [`FAILURES`].
     pub(crate) const NEW: Self = Failures {
-        kept: [const { Kept { count: AtomicU32::new(0), words: [const { AtomicU32::new(0) }; 8] } }; FAILURES],
+        kept: [const { Kept { count: AtomicU32::new(0), words: [const { AtomicU32::new(0) }; 8] } };
+            FAILURES],
         dropped: AtomicU32::new(0),
     };
 

@@ -8,7 +8,11 @@ pub(crate) use failures::Failures;
 pub use failures::{FAILURES, Failure};
 pub(crate) use sleep::{failed, tell, told};
 
-use crate::{fault::Fault, handle::{Body, Handle, Pins}, word::Word64};
+use crate::{
+    fault::Fault,
+    handle::{Body, Handle, Pins},
+    word::Word64,
+};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 
 /// A value on a timeline. Copy it freely; it is looked up on use.
@@ -43,7 +47,8 @@ pub struct Bell {
 
 impl Bell {
     /// A silent bell.
-    pub const NEW: Self = Bell { epoch: AtomicU32::new(0), interest: AtomicU32::new(0), pumps: AtomicU32::new(0) };
+    pub const NEW: Self =
+        Bell { epoch: AtomicU32::new(0), interest: AtomicU32::new(0), pumps: AtomicU32::new(0) };
 }
 
 /// One timeline. All fields are atomics: readers copy and look at the generation again.

@@ -7,10 +7,7 @@
 #![allow(unsafe_code)]
 
 use super::{Bell, Failures, Timeline};
-use crate::{
-    env::Env,
-    fault::Fault,
-};
+use crate::{env::Env, fault::Fault};
 use core::sync::atomic::{Ordering::*, fence};
 
 /// Wakes whoever waits for this timeline, and the pump if somebody needs it.

@@ -121,7 +121,12 @@ pub struct Sim {
 impl Sim {
     pub fn new() -> Sim {
         let caps = Caps {
-            ops: (1 << op::BARRIER | 1 << op::COPY | 1 << op::FILL | 1 << op::UPDATE | 1 << op::AFTER | 1 << op::CALL) as u64,
+            ops: (1 << op::BARRIER
+                | 1 << op::COPY
+                | 1 << op::FILL
+                | 1 << op::UPDATE
+                | 1 << op::AFTER
+                | 1 << op::CALL) as u64,
             backend: 1,
             space: 0,
             native_wait: false,
@@ -204,7 +209,9 @@ fn run(work: Owned) {
     match work {
         Owned::Barrier | Owned::After(..) => {}
         // SAFETY: core checked the ranges against live blocks or process memory of the test.
-        Owned::Copy(from, to, len) => unsafe { std::ptr::copy(from as *const u8, to as *mut u8, len as usize) },
+        Owned::Copy(from, to, len) => unsafe {
+            std::ptr::copy(from as *const u8, to as *mut u8, len as usize)
+        },
         Owned::Fill(to, len, pattern) => {
             for (i, byte) in pattern.iter().cycle().take(len as usize).enumerate() {
                 // SAFETY: as for copies.
@@ -261,7 +268,10 @@ impl Lane for SimEnd {
     fn submit(&mut self, steps: &[Step<'_>], _: Hint) -> Result<usize, (usize, Fault)> {
         for (n, step) in steps.iter().enumerate() {
             if self.0.submits.fetch_add(1, SeqCst) == self.0.refuse_submit_at.load(SeqCst) {
-                return Err((n, Fault::backend(Kind::BackendFailure, Site::Submit, Why::Native, [0; 2]).with_native(5)));
+                return Err((
+                    n,
+                    Fault::backend(Kind::BackendFailure, Site::Submit, Why::Native, [0; 2]).with_native(5),
+                ));
             }
             let depth = self.0.caps.lock().unwrap().depth as usize;
             let owned = match step.op {

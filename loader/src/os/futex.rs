@@ -30,5 +30,7 @@ pub(super) fn wake_all(word: &AtomicU32) {
 
 fn wake(word: &AtomicU32, count: i32) {
     // SAFETY: a wake only uses the address.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, count) };
+    unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, count)
+    };
 }

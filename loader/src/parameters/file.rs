@@ -94,8 +94,11 @@ fn map(path: &Path, mode: Mode) -> Result<Bytes> {
     let file = opened.map_err(|error| Error::io(path, "cannot be opened", &error))?;
     let facts = file.metadata().map_err(|error| Error::io(path, "cannot be examined", &error))?;
     if facts.is_dir() {
-        let error = Error::new(ErrorKind::NoSuchFile, format!("{} is a folder, not an archive", path.display()));
-        return Err(error.in_file(path).next("name the archive itself, or the index file of a sharded model"));
+        let error =
+            Error::new(ErrorKind::NoSuchFile, format!("{} is a folder, not an archive", path.display()));
+        return Err(error
+            .in_file(path)
+            .next("name the archive itself, or the index file of a sharded model"));
     }
     if facts.len() == 0 {
         return Ok(Bytes::Empty); // Nothing can be mapped; the reader says that it is empty.

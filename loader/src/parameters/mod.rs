@@ -117,7 +117,8 @@ impl Parameters {
                     near::escaped(item.name),
                     first.path().display()
                 );
-                let error = Error::new(ErrorKind::Archive(Class::DuplicateName), message).in_file(file.path());
+                let error =
+                    Error::new(ErrorKind::Archive(Class::DuplicateName), message).in_file(file.path());
                 return Err(error.next("give the archives scopes of their own: `scope=FILE`"));
             }
             self.order.push((number, entry));

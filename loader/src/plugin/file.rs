@@ -80,13 +80,15 @@ fn inspect(bytes: &[u8]) -> Result<(bool, Option<[String; 3]>), Fate> {
     let (machine, own) = (object.architecture(), own_architecture());
     if own.is_some_and(|own| own != machine) || object.is_64() != cfg!(target_pointer_width = "64") {
         let width = if object.is_64() { 64 } else { 32 };
-        let reason = format!("built for {machine:?}, {width} bits; this program is {}", std::env::consts::ARCH);
+        let reason =
+            format!("built for {machine:?}, {width} bits; this program is {}", std::env::consts::ARCH);
         return Err(Fate::rejected("wrong_architecture", reason));
     }
     if object.kind() != ObjectKind::Dynamic {
         return Err(Fate::rejected("not_a_library", "an object or program, not a shared library"));
     }
-    let end = object.segments().map(|segment| segment.file_range()).map(|(at, len)| at.saturating_add(len)).max();
+    let end =
+        object.segments().map(|segment| segment.file_range()).map(|(at, len)| at.saturating_add(len)).max();
     if let Some(short) = end.unwrap_or(0).checked_sub(bytes.len() as u64).filter(|short| *short > 0) {
         return Err(truncated(&format!("{short} bytes are missing at its end")));
     }
@@ -101,7 +103,9 @@ fn inspect(bytes: &[u8]) -> Result<(bool, Option<[String; 3]>), Fate> {
     let says = match section.map(Meta::parse) {
         None => None,
         Some(Ok(meta)) => Some([meta.id.into(), meta.vendor.into(), meta.version.into()]),
-        Some(Err(error)) => return Err(Fate::rejected("bad_metadata", format!("section {SECTION}: {error}"))),
+        Some(Err(error)) => {
+            return Err(Fate::rejected("bad_metadata", format!("section {SECTION}: {error}")));
+        }
     };
     Ok((root, says))
 }
@@ -117,7 +121,10 @@ fn not_a_library(bytes: &[u8], error: &object::Error) -> Fate {
     }
     let head = &bytes[..bytes.len().min(512)];
     let text = std::str::from_utf8(head).is_ok() && !head.contains(&0);
-    Fate::rejected("not_a_library", if text { "a text file, not a shared library" } else { "not a shared library" })
+    Fate::rejected(
+        "not_a_library",
+        if text { "a text file, not a shared library" } else { "not a shared library" },
+    )
 }
 
 /// This program's machine as object files name it; none where this list does not know it.

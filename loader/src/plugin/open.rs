@@ -128,7 +128,9 @@ fn dlerror(error: &libloading::Error) -> Fate {
     let missing = ": cannot open shared object file";
     if let Some(at) = words.find(missing) {
         let library = words[..at].rsplit(": ").next().unwrap_or(&words[..at]);
-        let reason = format!("it needs `{library}`, which is not installed or not where the system looks for libraries");
+        let reason = format!(
+            "it needs `{library}`, which is not installed or not where the system looks for libraries"
+        );
         return Fate::rejected("missing_dependency", reason);
     }
     let class = if words.contains("undefined symbol") { "undefined_symbol" } else { "not_loadable" };

@@ -14,9 +14,9 @@ use std::{
 };
 
 /// Variable that names plugin files, before any folder.
-pub const FILES_VARIABLE: &str = "WHARF_PLUGIN_FILES";
+pub(crate) const FILES_VARIABLE: &str = "WHARF_PLUGIN_FILES";
 /// Variable that names folders of plugins.
-pub const PATH_VARIABLE: &str = "WHARF_PLUGIN_PATH";
+pub(crate) const PATH_VARIABLE: &str = "WHARF_PLUGIN_PATH";
 /// Folders of the system, last in the order.
 const SYSTEM: [&str; 2] = ["/usr/local/lib/wharf/plugins", "/usr/lib/wharf/plugins"];
 
@@ -42,9 +42,11 @@ impl Place {
     pub fn path(&self) -> Option<&Path> {
         match self {
             Place::LinkedIn => None,
-            Place::File(path) | Place::Named(path) | Place::Beside(path) | Place::User(path) | Place::System(path) => {
-                Some(path)
-            }
+            Place::File(path)
+            | Place::Named(path)
+            | Place::Beside(path)
+            | Place::User(path)
+            | Place::System(path) => Some(path),
         }
     }
 }
@@ -137,7 +139,8 @@ fn listed(value: Option<OsString>) -> impl Iterator<Item = PathBuf> {
 
 fn user_folder() -> Option<PathBuf> {
     let absolute = |path: PathBuf| path.is_absolute().then_some(path);
-    let set = |name: &str| env::var_os(name).filter(|v| v != OsStr::new("")).map(PathBuf::from).and_then(absolute);
+    let set =
+        |name: &str| env::var_os(name).filter(|v| v != OsStr::new("")).map(PathBuf::from).and_then(absolute);
     let data = set("XDG_DATA_HOME").or_else(|| Some(set("HOME")?.join(".local/share")))?;
     Some(data.join("wharf/plugins"))
 }

@@ -1,0 +1,153 @@
+//! `wharf load`.
+
+use crate::{
+    cli::{Global, LoadArgs},
+    devices::{device_json, runtime},
+    list::{Include, full_name, open},
+    out::{Failure, Out, human, note},
+};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+use std::{
+    io::{self, IsTerminal},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+use wharf::{Buffer, Device, Error, ErrorKind, Load, LoadOptions, Runtime, Tensor};
+
+/// How often a running load is looked at.
+const TICK: Duration = Duration::from_millis(20);
+/// How long an interrupted load may take to end before the command leaves it behind.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Set by an interrupt.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// From now on an interrupt only sets a flag.
+fn catch_interrupts() {
+    static CAUGHT: OnceLock<bool> = OnceLock::new();
+    CAUGHT.get_or_init(|| ctrlc::set_handler(|| INTERRUPTED.store(true, Relaxed)).is_ok());
+}
+
+/// The device that was named, or for `auto` the first, which is then said.
+pub(crate) fn device(runtime: &Runtime, name: &str) -> Result<Device, Failure> {
+    if name != "auto" {
+        return Ok(runtime.device(name)?);
+    }
+    match runtime.devices().into_iter().next() {
+        Some(device) => {
+            note(&format!("using {}", device.id()));
+            Ok(device)
+        }
+        None => Ok(runtime.device("auto")?),
+    }
+}
+
+pub(crate) fn run(global: &Global, args: &LoadArgs, out: &mut Out) -> Result<(), Failure> {
+    catch_interrupts();
+    let parameters = open(&args.files)?;
+    let include = Include::new(&args.files.include)?;
+    let tensors: Vec<Tensor<'_>> = parameters.tensors().filter(|tensor| include.takes(tensor.name)).collect();
+    let names: Vec<String> = tensors.iter().map(name_of).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let bytes = tensors.iter().fold(0u64, |sum, tensor| sum.saturating_add(tensor.bytes));
+    let runtime = runtime(global);
+    let device = device(&runtime, &args.device)?;
+    if args.dry_run {
+        return plan(&device, &tensors, bytes, args, out);
+    }
+    let begin = Instant::now();
+    let load = device.load(&parameters, &names, LoadOptions { timelines: args.timelines.into() })?;
+    let timelines = load.timelines();
+    let buffers = watch(load, bytes)?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let rate = bytes as f64 / seconds.max(1e-9);
+    if out.json() {
+        return out.value(json!({
+            "device": device_json(&device), "tensors": buffers.len(), "bytes": bytes, "timelines": timelines,
+            "seconds": seconds, "bytes_per_second": rate,
+        }));
+    }
+    out.line(&format!(
+        "{} tensors, {} on {} over {timelines} timelines in {:.3} s ({}/s)",
+        buffers.len(),
+        out.size(bytes),
+        device.id(),
+        seconds,
+        human(rate as u64)
+    ))
+}
+
+/// As `Device::load` takes names.
+fn name_of(tensor: &Tensor<'_>) -> String {
+    if tensor.scope.is_empty() {
+        tensor.name.to_owned()
+    } else {
+        format!("{}::{}", tensor.scope, tensor.name)
+    }
+}
+
+fn plan(
+    device: &Device,
+    tensors: &[Tensor<'_>],
+    bytes: u64,
+    args: &LoadArgs,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let timelines = u16::from(args.timelines).min(device.caps().lanes);
+    let fits = device.memory_free().is_none_or(|free| bytes <= free);
+    if out.json() {
+        return out.value(json!({
+            "dry_run": true, "device": device_json(device), "tensors": tensors.len(), "bytes": bytes,
+            "timelines": timelines, "fits": fits,
+        }));
+    }
+    tensors
+        .iter()
+        .try_for_each(|tensor| out.line(&format!("{}  {}", full_name(tensor), out.size(tensor.bytes))))?;
+    let fit = if fits { "" } else { "; more than is free there" };
+    let sum = out.size(bytes);
+    out.line(&format!(
+        "would load {} tensors, {sum} on {} over {timelines} timelines{fit}",
+        tensors.len(),
+        device.id()
+    ))
+}
+
+/// Waits with a progress bar, and cancels on an interrupt.
+fn watch(load: Load, total: u64) -> Result<Vec<Buffer>, Failure> {
+    let bar = if io::stderr().is_terminal() { ProgressBar::new(total) } else { ProgressBar::hidden() };
+    let look = "{bar:30} {bytes} / {total_bytes}  {bytes_per_sec}  {eta}";
+    if let Ok(style) = ProgressStyle::with_template(look) {
+        bar.set_style(style);
+    }
+    loop {
+        let waited = load.wait_timeout(TICK);
+        if INTERRUPTED.load(Relaxed) {
+            bar.finish_and_clear();
+            return Err(interrupt(&load));
+        }
+        bar.set_position(load.progress().0);
+        if let Some(buffers) = waited? {
+            bar.finish_and_clear();
+            return Ok(buffers);
+        }
+    }
+}
+
+/// Cancels and waits for what is under way; a device that does not end it in time is left behind with the process.
+fn interrupt(load: &Load) -> Failure {
+    load.cancel();
+    let begin = Instant::now();
+    while !load.is_over() && begin.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    if !load.is_over() {
+        note("error: interrupted; the device did not end its work in time");
+        std::process::exit(i32::from(ErrorKind::Interrupted.exit_code()));
+    }
+    Failure::Error(Error::new(ErrorKind::Interrupted, "interrupted; nothing was kept"))
+}

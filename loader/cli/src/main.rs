@@ -1,0 +1,47 @@
+//! The command `wharf`: result on stdout, all else on stderr; with `--json` the same facts as one JSON value, also for a
+//! failure; exit codes by kind of error.
+#![deny(unsafe_code)]
+
+mod cli;
+mod demo;
+mod devices;
+mod info;
+mod list;
+mod load;
+mod out;
+mod plugins;
+
+use clap::{CommandFactory, Parser};
+use cli::{Cli, Command};
+use out::{Failure, Out};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let wants_json = std::env::args_os().any(|arg| arg == "--json");
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return out::usage(&error, wants_json),
+    };
+    let mut out = Out::new(&cli.global);
+    let done = run(&cli, &mut out).and_then(|()| out.finish());
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => out.fail(&failure),
+    }
+}
+
+fn run(cli: &Cli, out: &mut Out) -> Result<(), Failure> {
+    match &cli.command {
+        Command::Devices(args) => devices::run(&cli.global, args, out),
+        Command::Plugins => plugins::run(&cli.global, out),
+        Command::List(args) => list::run(&cli.global, args, out),
+        Command::Info(args) => info::run(args, out),
+        Command::Load(args) => load::run(&cli.global, args, out),
+        Command::Demo(args) => demo::run(&cli.global, args, out),
+        Command::Completions { shell } => {
+            let mut script = vec![];
+            clap_complete::generate(*shell, &mut Cli::command(), "wharf", &mut script);
+            out.text(&String::from_utf8_lossy(&script))
+        }
+    }
+}
