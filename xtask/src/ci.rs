@@ -9,10 +9,7 @@ use crate::{
     freestanding, shell, test, tidy,
     workspace::Workspace,
 };
-use std::{
-    io::Write,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 pub(crate) const LINE: &str = "run the whole list of checks";
 pub(crate) const HELP: &str = "\
@@ -38,10 +35,10 @@ enum End {
 }
 
 const STEPS: &[Step] = &[
-    Step { name: "fmt", stops: false, unable: able, run: |w| cargo(w, &["fmt", "--all", "--check"]) },
+    Step { name: "fmt", stops: false, unable: able, run: fmt },
     Step { name: "tidy", stops: false, unable: able, run: |_| tidy::main(&[]) },
     Step { name: "core", stops: true, unable: |w| without(w, "wharf-core"), run: core },
-    Step { name: "clippy", stops: true, unable: able, run: clippy },
+    Step { name: "clippy", stops: false, unable: able, run: clippy },
     Step { name: "test", stops: false, unable: able, run: |_| test::main(&[]) },
     Step { name: "docs", stops: false, unable: able, run: docs },
     Step {
@@ -101,11 +98,10 @@ pub(crate) fn main(args: &[String]) -> Outcome {
 }
 
 fn run(step: &Step, workspace: &Workspace) -> End {
-    println!("\n== {}", step.name);
-    // What follows writes past our buffer.
-    let _ = std::io::stdout().flush();
+    // With what cargo and the test runner say.
+    eprintln!("\n== {}", step.name);
     if let Some(why) = (step.unable)(workspace) {
-        println!("skipped: {why}");
+        eprintln!("skipped: {why}");
         return End::Skipped(why);
     }
     match (step.run)(workspace) {
@@ -157,9 +153,30 @@ fn core(workspace: &Workspace) -> Outcome {
     cargo(workspace, &[&alone[..], &["--features", "alloc"]].concat())
 }
 
+/// Names the files only: `cargo fmt --all` says the rest.
+fn fmt(workspace: &Workspace) -> Outcome {
+    let members = cargo(workspace, &["fmt", "--all", "--check", "--", "-l"]);
+    let mut outside = Ok(());
+    for package in workspace.outside()? {
+        let mut command = shell::cargo(&workspace.root.join(&package.dir));
+        outside = outside.and(shell::run(command.args(["fmt", "--check", "--", "-l"])));
+    }
+    members.and(outside)
+}
+
 fn clippy(workspace: &Workspace) -> Outcome {
     let every = ["clippy", "--quiet", "--workspace", "--all-targets"];
-    cargo(workspace, &[&every[..], workspace.features(), &["--", "-D", "warnings"]].concat())
+    let members = cargo(workspace, &[&every[..], workspace.features(), &["--", "-D", "warnings"]].concat());
+    let mut outside = Ok(());
+    // A fuzzer's package needs a compiler of its own.
+    for package in workspace.outside()?.iter().filter(|package| !package.dir.ends_with("fuzz")) {
+        let mut command = shell::cargo(&workspace.root.join(&package.dir));
+        command
+            .args(["clippy", "--quiet", "--release", "--target-dir"])
+            .arg(workspace.target.join("outside"));
+        outside = outside.and(shell::run(command.args(["--", "-D", "warnings"])));
+    }
+    members.and(outside)
 }
 
 fn docs(workspace: &Workspace) -> Outcome {
@@ -170,7 +187,7 @@ fn docs(workspace: &Workspace) -> Outcome {
 
 fn demos(_: &Workspace) -> Outcome {
     for format in demo::FORMATS {
-        println!("-- {format}");
+        eprintln!("-- {format}");
         demo::main(&["--archive".to_owned(), format.to_owned()])?;
     }
     Ok(())

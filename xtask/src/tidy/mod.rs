@@ -55,7 +55,7 @@ pub(crate) fn main(args: &[String]) -> Outcome {
     let workspace = Workspace::read()?;
     let mut packages = workspace.members.clone();
     packages.extend(workspace.outside()?);
-    let files = files(&workspace)?;
+    let files = listed(&workspace)?;
     let mut found = edges::check(&packages);
     found.extend(files::licences(&packages));
     found.extend(files::locks(&workspace.outside()?, &files));
@@ -81,7 +81,7 @@ pub(crate) fn main(args: &[String]) -> Outcome {
 }
 
 /// The files that git knows, and those it would take.
-fn files(workspace: &Workspace) -> Result<Vec<String>, Fail> {
+fn listed(workspace: &Workspace) -> Result<Vec<String>, Fail> {
     let mut git = Command::new("git");
     git.current_dir(&workspace.root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
     let list = shell::output(&mut git).during("tidy looks at what git knows")?;
