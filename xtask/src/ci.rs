@@ -47,12 +47,7 @@ const STEPS: &[Step] = &[
         unable: |w| freestanding::unable(&w.root),
         run: |_| freestanding::main(&[]),
     },
-    Step {
-        name: "embedded",
-        stops: false,
-        unable: |w| embedded::unable(&w.root),
-        run: |_| embedded::main(&[]),
-    },
+    Step { name: "embedded", stops: false, unable: embedded::unable, run: |_| embedded::main(&[]) },
     Step { name: "demo", stops: false, unable: |w| without(w, demo::CLI), run: demos },
     Step {
         name: "deny",

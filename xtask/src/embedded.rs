@@ -17,7 +17,7 @@ pub(crate) const HELP: &str = "\
 Builds wharf-core, without features and with `alloc`, and wharf-dma for thumbv7em-none-eabihf and
 riscv32imac-unknown-none-elf. The standard library's core is, in this order,
   - that of the rustup target, if it is installed (`rustup target add TARGET`)
-  - built from Debian's source (packages rustc-web and rust-web-src) with Debian's compiler
+  - built from Debian's source (packages rustc-web and rust-web-src) with Debian's compiler, if that is new enough
   - the same after installing the packages, if CI=true and the user is root
 else the command says what is missing and fails; `ci` skips the step then.";
 
@@ -44,11 +44,11 @@ pub(crate) fn main(args: &[String]) -> Outcome {
         return Err(Fail::argument("embedded", arg));
     }
     let workspace = Workspace::read()?;
-    if let Some(why) = unable(&workspace.root) {
+    if let Some(why) = unable(&workspace) {
         return Err(Fail::new(why));
     }
     for target in TARGETS {
-        let core = core_of(&workspace.root, target).ok_or_else(|| Fail::new(missing(target)))?;
+        let core = core_of(&workspace, target).ok_or_else(|| Fail::new(missing(target)))?;
         for (package, features) in BUILDS {
             if !workspace.has(package) {
                 println!("{package} left out: not in the workspace");
@@ -61,8 +61,8 @@ pub(crate) fn main(args: &[String]) -> Outcome {
 }
 
 /// What is missing here, after it was installed where that is allowed.
-pub(crate) fn unable(root: &Path) -> Option<String> {
-    let lacks = || TARGETS.into_iter().find(|target| core_of(root, target).is_none());
+pub(crate) fn unable(workspace: &Workspace) -> Option<String> {
+    let lacks = || TARGETS.into_iter().find(|target| core_of(workspace, target).is_none());
     if lacks().is_some() && may_install() {
         // A failure shows in what is then still missing.
         let _ = install();
@@ -73,7 +73,8 @@ pub(crate) fn unable(root: &Path) -> Option<String> {
 fn missing(target: &str) -> String {
     let packages = DEBIAN_PACKAGES.join(" ");
     format!(
-        "no core for {target}: `rustup target add {target}`, or on Debian `apt-get install --no-install-recommends {packages}`"
+        "no core for {target}: `rustup target add {target}`, or on Debian \
+         `apt-get update && apt-get install --no-install-recommends {packages}`"
     )
 }
 
@@ -87,12 +88,27 @@ fn build(root: &Path, target: &str, core: Core) -> Command {
     command
 }
 
-fn core_of(root: &Path, target: &str) -> Option<Core> {
-    if sysroot(root).is_some_and(|sysroot| sysroot.join("lib/rustlib").join(target).join("lib").is_dir()) {
+fn core_of(workspace: &Workspace, target: &str) -> Option<Core> {
+    if sysroot(&workspace.root)
+        .is_some_and(|sysroot| sysroot.join("lib/rustlib").join(target).join("lib").is_dir())
+    {
         return Some(Core::Installed);
     }
-    let debian = Path::new(DEBIAN_RUSTC).is_file() && Path::new(DEBIAN_SOURCE).is_file();
-    debian.then_some(Core::Built)
+    let needed = workspace.members.iter().filter_map(|member| minor(member.rust_version.as_deref()?)).max();
+    let there = Path::new(DEBIAN_SOURCE).is_file() && debian_minor() >= needed;
+    there.then_some(Core::Built)
+}
+
+/// The release of Debian's compiler, if it is installed.
+fn debian_minor() -> Option<u32> {
+    Path::new(DEBIAN_RUSTC).is_file().then_some(())?;
+    let said = shell::output(Command::new(DEBIAN_RUSTC).arg("--version")).ok()?;
+    minor(said.split_whitespace().nth(1)?)
+}
+
+/// 95 of `1.95` and of `1.95.2`.
+fn minor(version: &str) -> Option<u32> {
+    version.split('.').nth(1)?.parse().ok()
 }
 
 /// Where the compiler keeps its targets.
@@ -112,12 +128,23 @@ fn may_install() -> bool {
 fn install() -> Outcome {
     let apt = |args: &[&str]| {
         let mut command = Command::new("apt-get");
-        command.args(["-o", "DPkg::Lock::Timeout=400", "--quiet", "--yes"]).args(args);
+        command.args(["-qq", "-y", "-o", "DPkg::Lock::Timeout=400", "-o", "Dpkg::Use-Pty=0"]).args(args);
         shell::run(command.env("DEBIAN_FRONTEND", "noninteractive"))
     };
-    let install = [&["install", "--no-install-recommends"], &DEBIAN_PACKAGES[..]].concat();
-    apt(&install).or_else(|_| {
-        apt(&["update"])?;
-        apt(&install)
-    })
+    // Old lists name an old compiler; without any network the packages may still be at hand.
+    let _ = apt(&["update"]);
+    apt(&[&["install", "--no-install-recommends"], &DEBIAN_PACKAGES[..]].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_compared_by_number() {
+        assert_eq!(minor("1.95"), Some(95));
+        assert_eq!(minor("1.100.0"), Some(100));
+        assert!(minor("1.100.0") > minor("1.95"));
+        assert!(minor("unknown") < minor("1.95"));
+    }
 }

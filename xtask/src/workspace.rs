@@ -26,6 +26,8 @@ pub(crate) struct Package {
     /// Its folder, from the root, with `/`.
     pub(crate) dir: String,
     pub(crate) license: Option<String>,
+    /// The oldest compiler that it takes.
+    pub(crate) rust_version: Option<String>,
     /// It makes a shared library.
     pub(crate) is_cdylib: bool,
     pub(crate) dependencies: Vec<Dependency>,
@@ -167,6 +169,7 @@ fn package_of(said: &Value, root: &Path) -> Package {
         name: text("name").to_owned(),
         dir: dir.map_or(String::new(), |dir| dir.to_string_lossy().replace('\\', "/")),
         license: said["license"].as_str().or(said["license_file"].as_str()).map(str::to_owned),
+        rust_version: said["rust_version"].as_str().map(str::to_owned),
         is_cdylib: list(&said["targets"]).iter().any(makes),
         dependencies: list(&said["dependencies"]).iter().map(dependency_of).collect(),
     }

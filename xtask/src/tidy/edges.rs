@@ -147,7 +147,7 @@ mod tests {
     fn package(name: &str, dir: &str, is_cdylib: bool, names: &[(&str, DependencyKind)]) -> Package {
         let dependencies =
             names.iter().map(|(name, kind)| Dependency { name: (*name).to_owned(), kind: *kind }).collect();
-        Package { name: name.into(), dir: dir.into(), is_cdylib, dependencies, license: None }
+        Package { name: name.into(), dir: dir.into(), is_cdylib, dependencies, ..Package::default() }
     }
 
     /// What is found when `package` stands among the others.
