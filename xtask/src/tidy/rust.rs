@@ -1,0 +1,159 @@
+//! Rules on one Rust file.
+
+use super::{Finding, edges, source::Source};
+
+/// Most lines of a file, a module of tests at its end not counted.
+const FILE_LINES_MAX: usize = 800;
+/// Most lines of a function.
+const FUNCTION_LINES_MAX: usize = 70;
+/// Macros of unfinished work.
+const UNFINISHED: &[&str] = &["todo", "unimplemented", "dbg"];
+
+/// Checks a file.
+pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
+    let source = Source::new(text);
+    let mut found = names(path, &source);
+    if source.is_generated() {
+        return found;
+    }
+    found.extend(opening(path, &source));
+    found.extend(lengths(path, &source));
+    found.extend(unfinished(path, &source));
+    found
+}
+
+fn names(path: &str, source: &Source<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for word in ["abi_stable", "libloading"] {
+        if let Err(why) = edges::may_name(path, word) {
+            found.extend(
+                source.lines_of_word(word).map(|line| Finding::new(path, line, format!("names {word}"), why)),
+            );
+        }
+    }
+    found
+}
+
+/// How the file opens, and the section that unsafe code asks for.
+fn opening(path: &str, source: &Source<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if !source.text.lines().find(|line| !line.trim().is_empty()).is_some_and(|line| line.starts_with("//!")) {
+        let why = "its first lines say what a module is for, what it leaves to others, its invariants";
+        found.push(Finding::new(path, 1, "does not open with `//!`", why));
+    }
+    let allows =
+        source.code.lines().position(|line| line.starts_with("#![allow(") && line.contains("unsafe_code"));
+    let section = source.text.lines().any(|line| line.starts_with("//! # Safety"));
+    if let Some(line) = allows.filter(|_| !section) {
+        let why = "it says what the file must keep true";
+        found.push(Finding::new(
+            path,
+            line + 1,
+            "allows unsafe code without a `# Safety` section in its `//!`",
+            why,
+        ));
+    }
+    found
+}
+
+fn lengths(path: &str, source: &Source<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let lines = source.lines_without_tests();
+    if lines > FILE_LINES_MAX {
+        let what = format!("{lines} lines without tests, at most {FILE_LINES_MAX}");
+        found.push(Finding::new(path, 1, what, "a file is one idea"));
+    }
+    for function in source.functions() {
+        let lines = function.last - function.first + 1;
+        if lines > FUNCTION_LINES_MAX {
+            let what = format!("`{}` has {lines} lines, at most {FUNCTION_LINES_MAX}", function.name);
+            found.push(Finding::new(path, function.first, what, "a function fits a screen"));
+        }
+    }
+    found
+}
+
+fn unfinished(path: &str, source: &Source<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let why = "nothing unfinished is committed";
+    for word in UNFINISHED {
+        let call = format!("{word}!");
+        let lines = source
+            .lines_of_word(word)
+            .filter(|line| source.code.lines().nth(line - 1).is_some_and(|text| text.contains(&call)));
+        found.extend(lines.map(|line| Finding::new(path, line, format!("`{call}`"), why)));
+    }
+    for (number, line) in source.comments.lines().enumerate() {
+        if super::source::has_word(line, "TODO") {
+            found.push(Finding::new(path, number + 1, "`TODO`", why));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(path: &str, text: &str) -> Vec<(usize, String)> {
+        check(path, text).into_iter().map(|finding| (finding.line, finding.what)).collect()
+    }
+    fn none() -> Vec<(usize, String)> {
+        Vec::new()
+    }
+
+    #[test]
+    fn a_module_opens_with_its_purpose() {
+        assert_eq!(found("core/src/a.rs", "//! What a is for.\nfn a() {}\n"), none());
+        assert_eq!(found("core/src/a.rs", "fn a() {}\n"), [(1, "does not open with `//!`".to_owned())]);
+    }
+
+    #[test]
+    fn unsafe_code_says_what_it_keeps_true() {
+        let good = "//! A.\n//!\n//! # Safety\n//! Nothing moves.\n#![allow(unsafe_code)]\n";
+        assert_eq!(found("core/src/a.rs", good), none());
+        let bad = "//! A.\n#![allow(dead_code, unsafe_code)]\n";
+        let what = "allows unsafe code without a `# Safety` section in its `//!`";
+        assert_eq!(found("core/src/a.rs", bad), [(2, what.to_owned())]);
+    }
+
+    #[test]
+    fn a_file_has_at_most_800_lines_without_tests() {
+        let lines = |count: usize| format!("//! A.\n{}", "const A: u8 = 0;\n".repeat(count - 1));
+        let tests = "#[cfg(test)]\nmod tests {\n}\n";
+        assert_eq!(found("a.rs", &lines(800)), none());
+        assert_eq!(found("a.rs", &(lines(800) + tests)), none());
+        assert_eq!(found("a.rs", &lines(801)), [(1, "801 lines without tests, at most 800".to_owned())]);
+        let generated = format!("// Generated by a program.\n{}", "const A: u8 = 0;\n".repeat(900));
+        assert_eq!(found("a.rs", &generated), none());
+    }
+
+    #[test]
+    fn a_function_has_at_most_70_lines() {
+        let function = |lines: usize| format!("//! A.\nfn long() {{\n{}}}\n", "    a();\n".repeat(lines - 2));
+        assert_eq!(found("a.rs", &function(70)), none());
+        assert_eq!(found("a.rs", &function(71)), [(2, "`long` has 71 lines, at most 70".to_owned())]);
+    }
+
+    #[test]
+    fn nothing_unfinished_is_left() {
+        assert_eq!(found("a.rs", "//! A todo list.\nfn todo() { print(\"TODO todo!()\"); }\n"), none());
+        let bad =
+            "//! A.\n// TODO: more.\nfn a() { todo!() }\nfn b() { dbg!(1) }\nfn c() { unimplemented!() }\n";
+        let what = |text: &str| text.to_owned();
+        let mut all = found("a.rs", bad);
+        all.sort();
+        assert_eq!(
+            all,
+            [(2, what("`TODO`")), (3, what("`todo!`")), (4, what("`dbg!`")), (5, what("`unimplemented!`"))]
+        );
+    }
+
+    #[test]
+    fn names_are_looked_for_in_code_only() {
+        assert_eq!(found("core/src/a.rs", "//! Not abi_stable.\n"), none());
+        let bad = "//! A.\nuse abi_stable::StableAbi;\n";
+        assert_eq!(found("core/src/a.rs", bad), [(2, "names abi_stable".to_owned())]);
+        assert_eq!(found("plugins/abi/src/a.rs", bad), none());
+    }
+}
