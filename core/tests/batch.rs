@@ -1,6 +1,9 @@
 //! Batches: phase one refuses whole, phase two moves exactly the bytes, tells only when nothing is under way.
 //! The planner's balance and the rules come from the provider contract (IREE's parameter index provider, its defects
 //! reversed).
+//!
+//! # Safety
+//! The simulated device's memory is blocks of this process; a test looks at them while no operation runs.
 #![allow(clippy::unwrap_used, unsafe_code)]
 
 mod common;
@@ -317,10 +320,15 @@ fn seeded_batches_end_as_promised() {
     }
 }
 
-fn one_seed(seed: u64) {
-    let mut rng = Rng(seed);
-    let (rt, sims) = growing(1);
-    let sim = sims[0].0;
+/// What a seed asks for: the bytes that are stored, the entries, and where they go.
+struct Scene {
+    source: Vec<u8>,
+    items: Vec<(u64, u64, u64, Stored)>,
+    root: Handle<Record>,
+    len: u64,
+}
+
+fn scene(rt: &'static Growing, sim: &Sim, rng: &mut Rng) -> Scene {
     sim.caps.lock().unwrap().depth = 1 + rng.below(5) as u16;
     let len = 10_000 + rng.below(130_000);
     let source: Vec<u8> = (0..len).map(|i| (i * 7 + i / 251) as u8).collect();
@@ -333,22 +341,44 @@ fn one_seed(seed: u64) {
             _ => rng.below(9000),
         }
         .min(len - at);
-        let gap = rng.below(3) * 5;
         let stored = if rng.below(5) == 0 { splat(&[1, 2, 3, 4], len) } else { memory(&source) };
         items.push((at, at, n, stored));
-        at += n + gap;
+        at += n + rng.below(3) * 5;
     }
     if rng.below(2) == 0 {
         let swap = rng.below(items.len() as u64) as usize;
         items.swap(0, swap);
     }
-    let plain = items.clone();
     if rng.below(4) == 0 {
         sim.refuse_submit_at.store(rng.below(8), SeqCst);
     }
-    let s = rt.timeline(0).unwrap();
-    let signal = Point { timeline: s, value: 1 };
-    let batch = start(rt, entries(rt, root, items), 1 + rng.below(8) as usize, &[], &[signal]).unwrap();
+    Scene { source, items, root, len }
+}
+
+impl Scene {
+    /// The bytes that the target must hold in the end, entry by entry.
+    fn right(&self) -> Vec<u8> {
+        let mut right = vec![0u8; self.len as usize];
+        for (from, to, n, stored) in &self.items {
+            for i in 0..*n {
+                right[(to + i) as usize] = match stored {
+                    Stored::Memory { .. } => self.source[(from + i) as usize],
+                    Stored::Splat { pattern, .. } => pattern[((from + i) % 4) as usize],
+                };
+            }
+        }
+        right
+    }
+}
+
+fn one_seed(seed: u64) {
+    let mut rng = Rng(seed);
+    let (rt, sims) = growing(1);
+    let sim = sims[0].0;
+    let scene = scene(rt, sim, &mut rng);
+    let signal = Point { timeline: rt.timeline(0).unwrap(), value: 1 };
+    let pieces = entries(rt, scene.root, scene.items.clone());
+    let batch = start(rt, pieces, 1 + rng.below(8) as usize, &[], &[signal]).unwrap();
     let (lose, cancel) = (rng.below(8) == 0, rng.below(8) == 0);
     for round in 0.. {
         assert!(round < 100_000, "seed {seed} never ends");
@@ -373,26 +403,15 @@ fn one_seed(seed: u64) {
         rt.poll();
     }
     match rt.look(signal).unwrap() {
-        Look::Reached => {
-            let mut right = vec![0u8; len as usize];
-            for (p, b, n, stored) in plain {
-                for i in 0..n {
-                    right[(b + i) as usize] = match stored {
-                        Stored::Memory { .. } => source[(p + i) as usize],
-                        Stored::Splat { pattern, .. } => pattern[((p + i) % 4) as usize],
-                    };
-                }
-            }
-            assert!(bytes_of(rt, root) == right, "seed {seed}: wrong bytes");
-        }
+        Look::Reached => assert!(bytes_of(rt, scene.root) == scene.right(), "seed {seed}: wrong bytes"),
         Look::Failed(fault) => {
             let expected = [Kind::BackendFailure, Kind::DeviceLost, Kind::Cancelled];
             assert!(expected.contains(&fault.kind), "seed {seed}: {fault}");
         }
         Look::Ahead => panic!("seed {seed}: over without an answer"),
     }
-    let before = bytes_of(rt, root).to_vec();
+    let before = bytes_of(rt, scene.root).to_vec();
     sim.drain();
     rt.poll();
-    assert!(before == bytes_of(rt, root), "seed {seed}: written after the batch had ended");
+    assert!(before == bytes_of(rt, scene.root), "seed {seed}: written after the batch had ended");
 }

@@ -394,6 +394,24 @@ fn a_fixed_store_refuses_at_its_limits_and_goes_on_below_them() {
     rt.submit(q, &wait, Op::Barrier, &[], Hint::None).unwrap();
 }
 
+/// The queue, the end and the waits of an operation.
+type Submitted = (usize, Point, Vec<Point>);
+
+/// No operation ends before all it waits for, or before the one in front of it.
+fn check_order(rt: &Growing, ops: &[Submitted], seed: u64) {
+    for (i, (q, p, waits)) in ops.iter().enumerate() {
+        if rt.look(*p) != Ok(Look::Reached) {
+            continue;
+        }
+        for w in waits {
+            assert_eq!(rt.look(*w), Ok(Look::Reached), "seed {seed} op {i} ran before its wait");
+        }
+        if let Some((_, before, _)) = ops[..i].iter().rev().find(|o| o.0 == *q) {
+            assert_eq!(rt.look(*before), Ok(Look::Reached), "seed {seed} op {i} overtook");
+        }
+    }
+}
+
 /// Random programs over random queues: the order that each queue promises is kept, every point is reached or failed as
 /// its cause says. The model: an operation on a queue in order fails if one of its waits or the one before it failed.
 #[test]
@@ -409,7 +427,7 @@ fn random_programs_keep_their_order() {
         }
         let queues: Vec<_> = (0..4).map(|i| rt.queue(i % 2, in_order()).unwrap()).collect();
         let users: Vec<_> = (0..3).map(|_| rt.timeline(0).unwrap()).collect();
-        let mut ops: Vec<(usize, Point, Vec<Point>)> = vec![];
+        let mut ops: Vec<Submitted> = vec![];
         let mut user_state = [0u64; 3];
         for _ in 0..40 {
             match rng.below(10) {
@@ -439,17 +457,7 @@ fn random_programs_keep_their_order() {
                     s.0.step(rng.below(lanes) as usize);
                 }
             }
-            // No operation ends before all it waits for, or before the one in front of it.
-            for (i, (q, p, waits)) in ops.iter().enumerate() {
-                if rt.look(*p) == Ok(Look::Reached) {
-                    for w in waits {
-                        assert_eq!(rt.look(*w), Ok(Look::Reached), "seed {seed} op {i} ran before its wait");
-                    }
-                    if let Some((_, before, _)) = ops[..i].iter().rev().find(|o| o.0 == *q) {
-                        assert_eq!(rt.look(*before), Ok(Look::Reached), "seed {seed} op {i} overtook");
-                    }
-                }
-            }
+            check_order(rt, &ops, seed);
         }
         for u in &users {
             let _ = rt.signal(*u, 1000);

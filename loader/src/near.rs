@@ -34,7 +34,7 @@ pub fn nearest<'a>(asked: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a
     ranked.into_iter().take(SHOWN).map(|(_, _, name)| name).collect()
 }
 
-/// "; there are `a`, `b`" or "; there are none".
+/// "; known devices: `a`, `b`" or "; there are no devices".
 pub(crate) fn there_are<'a>(asked: &str, what: &str, names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     if names.is_empty() {
@@ -47,7 +47,7 @@ pub(crate) fn there_are<'a>(asked: &str, what: &str, names: impl Iterator<Item =
     } else {
         String::new()
     };
-    format!("; there are {}{more}", near.join(", "))
+    format!("; known {what}: {}{more}", near.join(", "))
 }
 
 /// A name that is safe to print on a terminal.

@@ -140,10 +140,10 @@ fn stranger(input: &Input<'_>, wanted: &'static str) -> Option<Error> {
     }
     Some(match Stranger::detect(bytes)? {
         Stranger::Lfs(0) => bad("this is a Git LFS pointer, not {word}: git lfs pull"),
-        Stranger::Lfs(size) => {
-            bad("this is a Git LFS pointer of {b} bytes, not the {word} file of {a} bytes: git lfs pull")
-                .values(size, input.len())
-        }
+        Stranger::Lfs(size) => bad(
+            "this is a Git LFS pointer of {b} bytes, not {word}; the file itself has {a} bytes: git lfs pull",
+        )
+        .values(size, input.len()),
         Stranger::Html => bad("this is an HTML page, not {word}: the download was answered with a web page"),
         Stranger::Torch => bad("this is a PyTorch checkpoint (zip), not {word}: convert it"),
         Stranger::Zip => bad("this is a zip file, perhaps a PyTorch checkpoint, not {word}"),

@@ -1,5 +1,8 @@
 //! An environment of std and a device that a test moves by hand: work runs when the test says so, in the order the test
 //! says, and fails when the test says so.
+//!
+//! # Safety
+//! Addresses that operations carry were checked by core against live blocks, or are process memory of the test.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)] // Each test binary uses its part.
 #![allow(unsafe_code)]
 

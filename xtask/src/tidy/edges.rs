@@ -39,7 +39,7 @@ const MAY_NAME: &[(Part, &[Part])] = &[
     (Kernels, &[Kernel]),
     (Sys, &[]),
     (Backend, &[Core, Kernel, Sys]),
-    (Plugin, &[Backend, Abi]),
+    (Plugin, &[Backend, Abi, Core]),
     (Loader, &[Core, Abi]),
     (Front, &[Loader]),
 ];
@@ -86,7 +86,7 @@ fn refused(
         let to = part(ours);
         let listed = MAY_NAME.iter().find(|(part, _)| *part == from).is_none_or(|(_, may)| may.contains(&to));
         // Tests of a crate may use what is only for tests. Core's may not: its tests need nobody.
-        let in_tests = dev && to == Test && from != Core;
+        let in_tests = dev && (to == Test || top(&ours.dir) == "tests") && from != Core;
         return (!listed && !in_tests).then_some(WHY_EDGE);
     }
     match named {
@@ -129,7 +129,12 @@ pub(super) fn may_name(path: &str, word: &str) -> Result<(), &'static str> {
     let allowed = match word {
         "abi_stable" => matches!(steps.as_slice(), ["plugins", "abi", ..]),
         "libloading" => {
-            matches!(steps.as_slice(), ["loader" | "host-plugin", ..] | ["plugins", _, "src", "ffi.rs"])
+            matches!(
+                steps.as_slice(),
+                ["loader" | "host-plugin", ..]
+                    | ["plugins", _, "src", "ffi.rs"]
+                    | ["plugins", _, "tests", ..]
+            )
         }
         _ => true,
     };
