@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use wharf_core::{
-    archive::{self, Class, Index, Input, Stop},
+    archive::{self, Class, Format, Index, Input, Stop},
     bits::Access,
 };
 
@@ -40,14 +40,19 @@ pub struct ArchiveFile {
 }
 
 impl ArchiveFile {
-    /// Opens a file, finds its format by its content and reads its table; no byte of a tensor is touched.
+    /// Opens a file, finds its format by its content (by its name only if that tells nothing, so that the error is about
+    /// the format that was meant) and reads its table; no byte of a tensor is touched.
     ///
     /// # Errors
     /// A file that is not there; anything in it that does not hold, with where and what to do.
     pub fn open(path: &Path, mode: Mode) -> Result<ArchiveFile> {
         let bytes = map(path, mode)?;
         let input = Input::whole(bytes.as_slice());
-        let index = Index::read(input).map_err(|stop| at_fault(path, stop))?;
+        let index = match Format::detect(bytes.as_slice()).or_else(|| by_name(path)) {
+            Some(format) => Index::read_as(format, input),
+            None => Index::read(input),
+        };
+        let index = index.map_err(|stop| at_fault(path, stop))?;
         Ok(ArchiveFile { path: path.to_owned(), bytes, index })
     }
 
@@ -110,6 +115,11 @@ fn map(path: &Path, mode: Mode) -> Result<Bytes> {
         Mode::Write => unsafe { MmapMut::map_mut(&file) }.map(Bytes::Write),
     };
     mapped.map_err(|error| Error::io(path, "cannot be mapped", &error))
+}
+
+fn by_name(path: &Path) -> Option<Format> {
+    let extension = path.extension()?.to_string_lossy().to_lowercase();
+    [Format::Gguf, Format::Safetensors, Format::Irpa].into_iter().find(|format| format.name() == extension)
 }
 
 /// A reader's error about a file.
