@@ -1,4 +1,19 @@
 //! Wharf moves data and work to devices whose backends are plugins, found and opened at run time.
+//!
+//! - [`Runtime`]: the plugins that were found ([`plugin`] says where) and their devices.
+//! - [`Device`]: memory ([`Buffer`]), queues ([`Queue`]), programs ([`Program`], [`Kernel`]), and facts.
+//! - [`Parameters`]: the tensors of IRPA, GGUF and safetensors archives; [`Device::load`], [`Device::gather`] and
+//!   [`Device::scatter`] move them in one batch over several timelines ([`Load`]).
+//! - [`Event`]: a moment in the life of a queue, to wait for or to make another queue wait for.
+//! - [`Error`]: what, where, why, and what to do next.
+//!
+//! # Example
+//!
+//! A net of two layers, loaded from an archive and run over 1,797 images (`loader/examples/digits.rs`):
+//!
+//! ```no_run
+#![doc = include_str!("../examples/digits.rs")]
+//! ```
 #![deny(unsafe_code)]
 
 mod args;

@@ -25,9 +25,9 @@ const SYSTEM: [&str; 2] = ["/usr/local/lib/wharf/plugins", "/usr/lib/wharf/plugi
 pub enum Place {
     /// Linked into the program.
     LinkedIn,
-    /// A file named by the program, an option or [`FILES_VARIABLE`].
+    /// A file named by the program, an option or `WHARF_PLUGIN_FILES`.
     File(PathBuf),
-    /// A folder named by the program, an option or [`PATH_VARIABLE`].
+    /// A folder named by the program, an option or `WHARF_PLUGIN_PATH`.
     Named(PathBuf),
     /// `plugins` beside the executable.
     Beside(PathBuf),
