@@ -39,7 +39,7 @@ const MAY_NAME: &[(Part, &[Part])] = &[
     (Kernels, &[Kernel]),
     (Sys, &[]),
     (Backend, &[Core, Kernel, Sys]),
-    (Plugin, &[Backend, Abi, Core]),
+    (Plugin, &[Backend, Abi]),
     (Loader, &[Core, Abi]),
     (Front, &[Loader]),
 ];
@@ -86,7 +86,7 @@ fn refused(
         let to = part(ours);
         let listed = MAY_NAME.iter().find(|(part, _)| *part == from).is_none_or(|(_, may)| may.contains(&to));
         // Tests of a crate may use what is only for tests. Core's may not: its tests need nobody.
-        let in_tests = dev && (to == Test || top(&ours.dir) == "tests") && from != Core;
+        let in_tests = dev && from != Core && (to == Test || top(&ours.dir) == "tests");
         return (!listed && !in_tests).then_some(WHY_EDGE);
     }
     match named {
@@ -112,7 +112,7 @@ fn part(package: &Package) -> Part {
         // Makes the sample kernels for tests.
         ["host-plugin", "image"] => Test,
         ["host-plugin" | "plugins", ..] if package.name.ends_with("-kernels") => Kernels,
-        ["host-plugin" | "plugins", ..] | ["tests", "backends", ..] if package.is_cdylib => Plugin,
+        ["host-plugin" | "plugins", ..] if package.is_cdylib => Plugin,
         ["plugins", name] if name.ends_with("-sys") => Sys,
         ["host-plugin"] | ["plugins", _] | ["tests", "backends", _] => Backend,
         ["loader"] => Loader,
@@ -131,9 +131,7 @@ pub(super) fn may_name(path: &str, word: &str) -> Result<(), &'static str> {
         "libloading" => {
             matches!(
                 steps.as_slice(),
-                ["loader" | "host-plugin", ..]
-                    | ["plugins", _, "src", "ffi.rs"]
-                    | ["plugins", _, "tests", ..]
+                ["loader" | "host-plugin", ..] | ["plugins", _, "src", "ffi.rs"] | ["plugins", _, "tests", ..]
             )
         }
         _ => true,
@@ -202,8 +200,21 @@ mod tests {
         assert_eq!(found(backend), ["wharf depends on wharf-host"]);
         let abi = package("wharf-null", "tests/backends/null", false, &[("wharf-abi", Normal)]);
         assert_eq!(found(abi), ["wharf-null depends on wharf-abi"]);
+        let thin = package("wharf-host-plugin", "host-plugin/plugin", true, &[("wharf-core", Normal)]);
+        assert_eq!(found(thin), ["wharf-host-plugin depends on wharf-core"]);
         let past = package("wharf-cli", "loader/cli", false, &[("wharf-core", Normal)]);
         assert_eq!(found(past), ["wharf-cli depends on wharf-core"]);
+    }
+
+    #[test]
+    fn what_is_below_tests_is_free_and_serves_tests_only() {
+        use DependencyKind::*;
+        let plugin =
+            package("wharf-null-plugin", "tests/backends/null/plugin", true, &[("wharf-core", Normal)]);
+        assert_eq!(found(plugin), [""; 0]);
+        let abi = |kind| package("wharf-abi", "plugins/abi", false, &[("wharf-null", kind)]);
+        assert_eq!(found(abi(Dev)), [""; 0]);
+        assert_eq!(found(abi(Normal)), ["wharf-abi depends on wharf-null"]);
     }
 
     #[test]
