@@ -5,7 +5,7 @@
 //! policy. What a backend lacks is data ([`Caps`]) or a trait it does not implement, never a default method that lies.
 //!
 //! Who synchronises: core lets one thread at a time into a lane's `submit`; everything else may be called from any
-//! thread, with no lock of core held. Progress comes back through the lane's [`Tick`](crate::tick::Tick), which takes
+//! thread, with no lock of core held. Progress comes back through the lane's [`Tick`], which takes
 //! no lock and may be used inside `submit` or from an interrupt.
 
 use crate::{env::Deadline, fault::Fault, tick::Tick};

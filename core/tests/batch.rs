@@ -60,6 +60,7 @@ fn target(rt: &'static Growing, root: Handle<Record>) -> Target {
 fn entries(rt: &'static Growing, root: Handle<Record>, items: Vec<(u64, u64, u64, Stored)>) -> Entries {
     Entries { items, target: target(rt, root), direction: Direction::In, asked: Mutex::new(0), bad: None }
 }
+#[allow(clippy::mut_from_ref)] // The simulated device's memory, not the runtime's.
 fn bytes_of(rt: &'static Growing, root: Handle<Record>) -> &'static mut [u8] {
     let known = rt.allocation(root).unwrap();
     // SAFETY: the simulated device's memory is a block of this process that the test alone uses.

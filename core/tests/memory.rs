@@ -219,11 +219,16 @@ fn wrapped_memory_is_released_once_and_never_when_refused() {
     let release = Some((released as ReleaseFn, 77 as *mut ()));
     // SAFETY: the bytes are leaked and used by nobody else.
     #[allow(unsafe_code)]
-    let wrap =
-        |offset: usize, align| unsafe { rt.wrap(0, at.add(offset), &Want { align, ..want(100) }, release) };
+    let wrap = |offset: usize, align| unsafe {
+        rt.wrap(0, at.wrapping_add(offset), &Want { align, ..want(100) }, release)
+    };
     let m = wrap(0, 1).unwrap();
     assert_eq!(wrap(50, 1).unwrap_err().kind, Kind::BackendFailure, "overlaps live memory");
-    assert_eq!(wrap(usize::from(at as usize % 2 == 0), 2).unwrap_err().kind, Kind::OutOfRange, "misaligned");
+    assert_eq!(
+        wrap(usize::from((at as usize).is_multiple_of(2)), 2).unwrap_err().kind,
+        Kind::OutOfRange,
+        "misaligned"
+    );
     assert_eq!(RELEASED.load(SeqCst), 0);
     rt.free(m).unwrap();
     assert_eq!(RELEASED.load(SeqCst), 1);

@@ -340,7 +340,9 @@ fn sixteen_queues_chained_run_in_order_whatever_the_backend_offers() {
         rt.signal(t, 1).unwrap();
         for _ in 0..40 {
             rt.poll();
-            sims.iter().for_each(|s| drop(s.0.drain()));
+            sims.iter().for_each(|s| {
+                s.0.drain();
+            });
         }
         assert_eq!(rt.wait(p, Some(0)), Ok(()));
         assert_eq!(*ORDER.lock().unwrap(), (0..16).collect::<Vec<_>>());
@@ -464,7 +466,9 @@ fn random_programs_keep_their_order() {
         }
         for _ in 0..200 {
             rt.poll();
-            sims.iter().for_each(|s| drop(s.0.drain()));
+            sims.iter().for_each(|s| {
+                s.0.drain();
+            });
         }
         for (_, p, _) in &ops {
             assert_eq!(rt.wait(*p, Some(0)), Ok(()), "seed {seed}: everything ends");

@@ -1,6 +1,7 @@
+//! Loads a small net from an archive, reads 1,797 handwritten digits, and prints the first ten answers.
+
 use wharf::{Args, LoadOptions, Parameters, Runtime};
 
-/// Loads a small net from an archive, reads 1,797 handwritten digits, and prints the first ten answers.
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut given = std::env::args().skip(1);
     let (archive, kernels) = (given.next().ok_or("archive?")?, given.next().ok_or("kernels?")?);

@@ -107,7 +107,8 @@ impl Ran {
     /// # Panics
     /// If the command cannot be started, or panicked.
     pub fn of(command: &mut Command) -> Ran {
-        let Output { status, stdout, stderr } = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let Output { status, stdout, stderr } =
+            command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let ran = Ran {
             code: status.code(),
             stdout: String::from_utf8_lossy(&stdout).into_owned(),
@@ -122,7 +123,8 @@ impl Ran {
     /// # Panics
     /// If there is none, or it has no schema version.
     pub fn json(&self) -> Value {
-        let value: Value = serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {}", self.stdout));
+        let value: Value =
+            serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {}", self.stdout));
         assert_eq!(value["schema_version"], 1, "{value}");
         value
     }

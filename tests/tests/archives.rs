@@ -88,7 +88,10 @@ fn every_malformed_archive_is_refused_by_its_class_and_code() {
         let code = if kind.starts_with("unsupported") { 5 } else { 4 };
         assert_eq!(ran.code, Some(code), "{id}");
         for word in case["mention"].as_array().unwrap() {
-            assert!(error["message"].as_str().unwrap().contains(word.as_str().unwrap()), "{id}: {error} lacks {word}");
+            assert!(
+                error["message"].as_str().unwrap().contains(word.as_str().unwrap()),
+                "{id}: {error} lacks {word}"
+            );
         }
         refused += 1;
     }
@@ -103,8 +106,30 @@ fn a_cut_archive_says_so_wherever_it_was_cut() {
         let bytes = fs::read(fixture(&format!("digits/digits.{format}"))).unwrap();
         let ends = list(&fixture(&format!("digits/digits.{format}"))).json();
         let end = ends["files"][0]["tensors"].as_array().unwrap().iter();
-        let end = end.map(|t| t["offset"].as_u64().unwrap() + t["bytes"].as_u64().unwrap()).max().unwrap() as usize;
-        let cuts = [1, 3, 4, 7, 8, 15, 23, 24, 31, 32, 60, 87, 88, 100, 300, 600, end / 2, end - 4096, end - 2, end - 1];
+        let end =
+            end.map(|t| t["offset"].as_u64().unwrap() + t["bytes"].as_u64().unwrap()).max().unwrap() as usize;
+        let cuts = [
+            1,
+            3,
+            4,
+            7,
+            8,
+            15,
+            23,
+            24,
+            31,
+            32,
+            60,
+            87,
+            88,
+            100,
+            300,
+            600,
+            end / 2,
+            end - 4096,
+            end - 2,
+            end - 1,
+        ];
         for cut in cuts {
             let path = folder.path().join(format!("cut.{format}"));
             fs::write(&path, &bytes[..cut]).unwrap();
@@ -112,14 +137,20 @@ fn a_cut_archive_says_so_wherever_it_was_cut() {
             assert_eq!(ran.code, Some(4), "{format} cut at {cut}: {}", ran.stdout);
             let error = &ran.json()["error"];
             let kind = error["kind"].as_str().unwrap();
-            assert!(["truncated", "out_of_range", "bad_magic"].contains(&kind), "{format} cut at {cut}: {error}");
+            assert!(
+                ["truncated", "out_of_range", "bad_magic"].contains(&kind),
+                "{format} cut at {cut}: {error}"
+            );
             assert!(kind != "bad_magic" || cut < 8, "{format} cut at {cut}: {error}");
             assert_eq!(error["file"].as_str(), path.to_str());
             assert!(error["next"].as_str().is_some_and(|next| !next.is_empty()), "{error}");
         }
         fs::write(folder.path().join("whole"), &bytes[..end]).unwrap();
         let whole = list(&folder.path().join("whole"));
-        assert_eq!(whole.code, Some(if format == "irpa" && end < bytes.len() { whole.code.unwrap() } else { 0 }));
+        assert_eq!(
+            whole.code,
+            Some(if format == "irpa" && end < bytes.len() { whole.code.unwrap() } else { 0 })
+        );
     }
 }
 
@@ -127,7 +158,11 @@ fn a_cut_archive_says_so_wherever_it_was_cut() {
 fn what_is_no_archive_is_called_by_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let cases: [(&str, &[u8], &str); 5] = [
-        ("lfs", b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 1234567890\n", "1234567890"),
+        (
+            "lfs",
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 1234567890\n",
+            "1234567890",
+        ),
         ("html", b"<!DOCTYPE html><html><head><title>Sign in</title></head></html>", "HTML"),
         ("zip", b"PK\x03\x04\x14\x00\x00\x00\x08\x00archive/data.pkl", "PyTorch"),
         ("pickle", b"\x80\x02}q\x00(X\x05\x00\x00\x00modelq\x01", "pickle"),
@@ -161,12 +196,29 @@ fn names_with_control_codes_are_escaped_in_tables_and_exact_in_json() {
 fn a_sharded_set_is_what_its_index_assigns() {
     let overlay = list(&fixture("archives/malformed/index/x_overlay/model.safetensors.index.json"));
     let json = overlay.json();
-    let one = json["files"].as_array().unwrap().iter().find(|f| f["file"].as_str().unwrap().ends_with("one.safetensors"));
+    let one = json["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|f| f["file"].as_str().unwrap().ends_with("one.safetensors"));
     assert!(one.unwrap()["tensors"].as_array().unwrap().iter().any(|t| t["name"] == "a"));
-    let two = json["files"].as_array().unwrap().iter().find(|f| f["file"].as_str().unwrap().ends_with("two.safetensors"));
-    assert!(!two.unwrap()["tensors"].as_array().unwrap().iter().any(|t| t["name"] == "a"), "the other copy is not part");
+    let two = json["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|f| f["file"].as_str().unwrap().ends_with("two.safetensors"));
+    assert!(
+        !two.unwrap()["tensors"].as_array().unwrap().iter().any(|t| t["name"] == "a"),
+        "the other copy is not part"
+    );
     let folder = fixture("archives/malformed/index/x_overlay");
-    let both = Ran::of(wharf().arg("list").arg("--json").arg(folder.join("one.safetensors")).arg(folder.join("two.safetensors")));
+    let both = Ran::of(
+        wharf()
+            .arg("list")
+            .arg("--json")
+            .arg(folder.join("one.safetensors"))
+            .arg(folder.join("two.safetensors")),
+    );
     assert_eq!(both.json()["error"]["kind"], "duplicate_name", "without the index a name twice is an error");
 }
 

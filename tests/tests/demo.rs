@@ -62,7 +62,15 @@ fn an_image_that_is_none_is_refused_with_its_reason() {
 fn the_documented_example_runs() {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = std::process::Command::new(cargo);
-    command.current_dir(wharf_tests::root()).args(["run", "--quiet", "--package", "wharf", "--example", "digits", "--"]);
+    command.current_dir(wharf_tests::root()).args([
+        "run",
+        "--quiet",
+        "--package",
+        "wharf",
+        "--example",
+        "digits",
+        "--",
+    ]);
     command.arg(fixture("digits/digits.irpa")).arg(kernels()).env("WHARF_PLUGIN_PATH", plugins());
     let ran = Ran::of(&mut command);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);

@@ -93,7 +93,9 @@ fn quiet_is_names_only_and_include_filters() {
 
 #[test]
 fn a_dry_run_says_what_would_be_done() {
-    let ran = Ran::of(wharf_with_plugins().args(["load", "--dry-run", "--json"]).arg(fixture("digits/digits.gguf")));
+    let ran = Ran::of(
+        wharf_with_plugins().args(["load", "--dry-run", "--json"]).arg(fixture("digits/digits.gguf")),
+    );
     let json = ran.json();
     assert_eq!((&json["tensors"], &json["fits"]), (&6.into(), &true.into()));
 }

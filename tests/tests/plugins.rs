@@ -60,7 +60,11 @@ fn each_bad_plugin_is_one_line_and_the_good_ones_work() {
         assert!(!of(file)["reason"].as_str().unwrap().contains('\n'), "one line");
     }
     assert_eq!(all.len(), wanted.len());
-    assert!(of("g_panics.so")["reason"].as_str().unwrap().contains("on purpose, while starting"), "{}", of("g_panics.so"));
+    assert!(
+        of("g_panics.so")["reason"].as_str().unwrap().contains("on purpose, while starting"),
+        "{}",
+        of("g_panics.so")
+    );
     assert!(of("i_host_again.so")["reason"].as_str().unwrap().contains("h_host.so"));
 }
 
@@ -74,7 +78,12 @@ fn devices_lists_the_good_ones_and_why_the_others_are_not_there() {
     assert!(text.stderr.is_empty(), "no panic message, no noise: {}", text.stderr);
     assert!(text.stdout.contains("host:0") && text.stdout.contains("null:0"), "{}", text.stdout);
     for file in ["a_empty.so", "b_text.so", "c_cut.so", "e_machine.so", "f_no_entry.so", "g_panics.so"] {
-        assert_eq!(text.stdout.lines().filter(|line| line.contains(file)).count(), 1, "{file}: {}", text.stdout);
+        assert_eq!(
+            text.stdout.lines().filter(|line| line.contains(file)).count(),
+            1,
+            "{file}: {}",
+            text.stdout
+        );
     }
     let json = Ran::of(command.arg("--json")).json();
     assert_eq!(json["devices"].as_array().unwrap().len(), 2);
@@ -100,12 +109,17 @@ fn a_bad_plugin_does_not_keep_the_demo_from_its_device() {
 #[test]
 fn a_device_that_is_not_there_is_an_error_with_those_that_are() {
     for name in ["cuda:0", "host:7", "nonsense"] {
-        let ran = Ran::of(wharf_with_plugins().args(["load", "--device", name]).arg(fixture("digits/digits.gguf")));
+        let ran =
+            Ran::of(wharf_with_plugins().args(["load", "--device", name]).arg(fixture("digits/digits.gguf")));
         assert_eq!(ran.code, Some(3), "{name}");
         assert!(ran.stderr.contains(name) && ran.stderr.contains("host:0"), "{}", ran.stderr);
         assert!(ran.stdout.is_empty(), "nothing was loaded elsewhere");
     }
-    let json = Ran::of(wharf_with_plugins().args(["load", "--device", "cuda:0", "--json"]).arg(fixture("digits/digits.gguf")));
+    let json = Ran::of(
+        wharf_with_plugins()
+            .args(["load", "--device", "cuda:0", "--json"])
+            .arg(fixture("digits/digits.gguf")),
+    );
     assert_eq!(json.json()["error"]["kind"], "no_such_device");
     let none = Ran::of(wharf_with_plugins().args(["devices", "--backend", "cuda"]));
     assert_eq!(none.code, Some(6), "{}", none.stderr);
@@ -135,6 +149,8 @@ fn the_working_folder_is_never_searched() {
     fs::copy(host_plugin(), folder.path().join("wharf_host_plugin.so")).unwrap();
     fs::create_dir(folder.path().join("plugins")).unwrap();
     fs::copy(host_plugin(), folder.path().join("plugins/wharf_host_plugin.so")).unwrap();
-    let ran = Ran::of(wharf().current_dir(folder.path()).env("WHARF_PLUGIN_PATH", "::").args(["devices", "--json"]));
+    let ran = Ran::of(
+        wharf().current_dir(folder.path()).env("WHARF_PLUGIN_PATH", "::").args(["devices", "--json"]),
+    );
     assert!(ran.json()["devices"].as_array().unwrap().is_empty());
 }

@@ -217,7 +217,7 @@ impl<L: Lock, T: Body> Table<L, T> {
         })
     }
 
-    /// Ends the turn: nobody new gets in. `false` if it was over. The slot is used again only after [`Table::reuse`].
+    /// Ends the turn: nobody new gets in. `false` if it was over. The slot is used again only after it was given back.
     pub fn end(&self, handle: Handle<T>) -> bool {
         let ended = handle.generation().wrapping_add(1);
         handle.tag() == self.tag

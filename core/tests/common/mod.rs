@@ -216,10 +216,8 @@ fn run(work: Owned) {
             std::ptr::copy(from as *const u8, to as *mut u8, len as usize)
         },
         Owned::Fill(to, len, pattern) => {
-            for (i, byte) in pattern.iter().cycle().take(len as usize).enumerate() {
-                // SAFETY: as for copies.
-                unsafe { *(to as *mut u8).add(i) = *byte };
-            }
+            let bytes: Vec<u8> = pattern.iter().copied().cycle().take(len as usize).collect();
+            run(Owned::Update(to, bytes));
         }
         // SAFETY: as for copies.
         Owned::Update(to, bytes) => unsafe { std::ptr::copy(bytes.as_ptr(), to as *mut u8, bytes.len()) },

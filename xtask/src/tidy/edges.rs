@@ -131,7 +131,9 @@ pub(super) fn may_name(path: &str, word: &str) -> Result<(), &'static str> {
         "libloading" => {
             matches!(
                 steps.as_slice(),
-                ["loader" | "host-plugin", ..] | ["plugins", _, "src", "ffi.rs"] | ["plugins", _, "tests", ..]
+                ["loader" | "host-plugin", ..]
+                    | ["plugins", _, "src", "ffi.rs"]
+                    | ["plugins", _, "tests", ..]
             )
         }
         _ => true,
