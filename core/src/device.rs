@@ -53,7 +53,7 @@ impl Caps {
 /// How a backend's progress reaches the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// The backend raises the word by itself for every step.
+    /// The backend raises the word by itself for every step, and tells whoever sleeps on it, whatever `tell` says.
     Pushed,
     /// By itself for steps with `tell`; the rest when polled.
     OnRequest,
@@ -230,7 +230,7 @@ pub struct Step<'a> {
     pub op: Op<'a>,
     /// What the lane's timeline shows once this step and all before it have ended; 0: nothing to show.
     pub done: u64,
-    /// Somebody will look at exactly this point.
+    /// Somebody will look at exactly this point: a backend that pushes only on request records an event for it.
     pub tell: bool,
     /// Keep when it began and ended for [`Gauge::times`].
     pub stamp: bool,

@@ -147,6 +147,14 @@ impl Queue {
         self.event(submitted)
     }
 
+    /// Moves managed memory towards the device, or towards the host: a hint, in order.
+    ///
+    /// # Errors
+    /// The queue's failure.
+    pub fn prefetch(&self, buffer: &Buffer, to_host: bool) -> Result<Event> {
+        self.event(self.core().prefetch(self.handle, &buffer.span(), to_host, &Around::NONE))
+    }
+
     /// What follows waits for these events, of any queue, device or batch of this runtime.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 use super::{Queue, Runtime, program::KernelRecord};
 use crate::{
     bits::{Access, MemoryType, Usage},
-    device::{Caps, Device, Hint, HostCall, Kernel, Op, PEER_HOST},
+    device::{Caps, Device, Hint, HostCall, Kernel, Op, PEER_HOST, op},
     env::Env,
     fault::{Fault, Kind, Site, Why},
     handle::Handle,
@@ -281,6 +281,26 @@ impl<D: Device, E: Env> Runtime<D, E> {
         around: &Around<'_>,
     ) -> Result<Option<Point>, Fault> {
         self.submit(queue, around.waits, Op::Call(call), around.signals, around.hint)
+    }
+
+    /// Moves managed memory towards the device, or towards the host: a hint, in order. Other memory is left where it is,
+    /// and a device without prefetch takes it as its place in the order alone.
+    ///
+    /// # Errors
+    /// `OutOfRange`, `InvalidHandle`; as [`Runtime::submit`].
+    pub fn prefetch(
+        &self,
+        queue: Handle<Queue<D, E>>,
+        span: &Span,
+        to_host: bool,
+        around: &Around<'_>,
+    ) -> Result<Option<Point>, Fault> {
+        self.issue(queue, around, |device, caps| {
+            let known = self.usable(span, Access::empty(), Usage::empty(), Site::Prefetch)?;
+            let moves = caps.takes(op::PREFETCH) && known.device == device && span.len > 0;
+            let at = known.base + span.offset;
+            Ok(if moves { Op::Prefetch { at, len: span.len, to_host } } else { Op::Barrier })
+        })
     }
 
     /// Nothing but its place in the order: waits, then signals.

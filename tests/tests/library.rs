@@ -1,0 +1,309 @@
+//! The library over the plugins that are built: queues, events, buffers, programs, batches, with and without a pump
+//! thread.
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    fs,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+use wharf::{
+    Args, Device, ErrorKind, LoadOptions, Memory, Mode, Order, Parameters, QueueOptions, Runtime, Span,
+    SymbolKind,
+};
+use wharf_tests::{fixture, host_plugin, kernels, test_plugin};
+
+fn host(pump: bool) -> (Runtime, Device) {
+    let builder = Runtime::builder().only_named().plugin_file(host_plugin());
+    let runtime = if pump { builder.open() } else { builder.without_pump().open() };
+    let device = runtime.device("host:0").unwrap();
+    (runtime, device)
+}
+
+#[test]
+fn bytes_go_there_and_back_between_every_kind_of_memory() {
+    for pump in [true, false] {
+        let (_runtime, device) = host(pump);
+        let queue = device.queue().unwrap();
+        let bytes: Vec<u8> = (0..100_000u32).map(|i| (i * 31) as u8).collect();
+        for memory in [Memory::Device, Memory::Host, Memory::Managed] {
+            let a = device.allocate_in(memory, bytes.len() as u64, 256).unwrap();
+            assert!(a.address().unwrap().is_multiple_of(256));
+            let b = device.allocate(bytes.len() as u64).unwrap();
+            queue.write(&a, &bytes).unwrap();
+            queue.prefetch(&a, false).unwrap();
+            queue.copy(&a, &b).unwrap();
+            queue.fill(&b.slice(10, 30).unwrap(), &[1, 2, 3]).unwrap();
+            let mut back = vec![0; bytes.len()];
+            queue.read(&b, &mut back).unwrap();
+            let mut right = bytes.clone();
+            (0..30).for_each(|i| right[10 + i] = [1, 2, 3][i % 3]);
+            assert!(back == right, "{memory:?}");
+        }
+        assert!(queue.is_idle().unwrap());
+    }
+}
+
+#[test]
+fn a_queue_held_shut_by_a_host_call_runs_nothing_after_it_and_others_go_on() {
+    for pump in [true, false] {
+        let (_runtime, device) = host(pump);
+        let (queue, other) = (device.queue().unwrap(), device.queue().unwrap());
+        let (open, order) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(vec![])));
+        let (gate, first, second) = (open.clone(), order.clone(), order.clone());
+        queue
+            .host_call(move || {
+                while !gate.load(SeqCst) {
+                    std::thread::yield_now();
+                }
+                first.lock().unwrap().push(1);
+            })
+            .unwrap();
+        let buffer = device.allocate(16).unwrap();
+        let filled = queue.fill(&buffer, &[7]).unwrap();
+        let last = queue.host_call(move || second.lock().unwrap().push(2)).unwrap();
+        let waits = device.queue().unwrap();
+        let after = waits.wait_for(&[&last]).unwrap();
+        let mut bytes = [0; 16];
+        let free = device.allocate(16).unwrap();
+        other.write(&free, &[3; 16]).unwrap();
+        other.read(&free, &mut bytes).unwrap();
+        assert_eq!(bytes, [3; 16], "another queue works");
+        assert!(!filled.is_complete().unwrap() && !after.is_complete().unwrap() && !queue.is_idle().unwrap());
+        assert_eq!(
+            filled.wait_timeout(Duration::from_millis(5)).unwrap_err().fault().unwrap().kind.status(),
+            4
+        );
+        assert!(order.lock().unwrap().is_empty());
+        open.store(true, SeqCst);
+        after.wait().unwrap();
+        assert_eq!(*order.lock().unwrap(), [1, 2]);
+        queue.read(&buffer, &mut bytes).unwrap();
+        assert_eq!(bytes, [7; 16]);
+    }
+}
+
+#[test]
+fn sixteen_queues_chained_by_events_run_in_order() {
+    for pump in [true, false] {
+        let (_runtime, device) = host(pump);
+        let order = Arc::new(Mutex::new(vec![]));
+        let queues: Vec<_> = (0..16).map(|_| device.queue().unwrap()).collect();
+        let gate = Arc::new(AtomicBool::new(false));
+        let opened = gate.clone();
+        let wait = move || {
+            while !opened.load(SeqCst) {
+                std::thread::yield_now();
+            }
+        };
+        let mut last = device.queue().unwrap().host_call(wait).unwrap();
+        for (i, queue) in queues.iter().enumerate() {
+            queue.wait_for(&[&last]).unwrap();
+            let order = order.clone();
+            last = queue.host_call(move || order.lock().unwrap().push(i)).unwrap();
+        }
+        gate.store(true, SeqCst);
+        last.wait().unwrap();
+        assert_eq!(*order.lock().unwrap(), (0..16).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn twenty_threads_submit_to_one_queue() {
+    let (_runtime, device) = host(true);
+    let program = device.program(&fs::read(kernels()).unwrap()).unwrap();
+    let (queue, kernel) = (device.queue().unwrap(), program.kernel("foo").unwrap());
+    let buffers: Vec<_> = (0..20).map(|_| device.allocate(64 * 4).unwrap()).collect();
+    std::thread::scope(|scope| {
+        for buffer in &buffers {
+            let (queue, kernel) = (&queue, &kernel);
+            scope.spawn(move || {
+                for _ in 0..100 {
+                    queue.fill(buffer, &[0xFF]).unwrap();
+                    let args = Args::new().buffer(buffer).unwrap();
+                    queue.launch(kernel, [4, 1, 1], [16, 1, 1], &args).unwrap().wait().unwrap();
+                    let mut bytes = vec![0; 256];
+                    queue.read(buffer, &mut bytes).unwrap();
+                    let numbers: Vec<u32> =
+                        bytes.as_chunks().0.iter().map(|b| u32::from_ne_bytes(*b)).collect();
+                    assert_eq!(
+                        numbers,
+                        (0..64).collect::<Vec<_>>(),
+                        "kernel `foo` writes each item's number"
+                    );
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_launch_is_checked_at_the_call_and_the_queue_stays_usable() {
+    let (_runtime, device) = host(true);
+    let program = device.program(&fs::read(kernels()).unwrap()).unwrap();
+    let (queue, kernel) = (device.queue().unwrap(), program.kernel("foo").unwrap());
+    let buffer = device.allocate(256).unwrap();
+    let args = Args::new().buffer(&buffer).unwrap();
+    let one = [1, 1, 1];
+    for axis in 0..3 {
+        let mut zero = one;
+        zero[axis] = 0;
+        assert!(queue.launch(&kernel, zero, one, &args).is_err(), "no groups");
+        assert!(queue.launch(&kernel, one, zero, &args).is_err(), "no items");
+    }
+    assert!(queue.launch(&kernel, [65536; 3], one, &args).is_err(), "2^48 groups");
+    assert!(queue.launch(&kernel, one, [u32::MAX, 1, 1], &args).is_err(), "group above the limit");
+    let short = Args::new().bytes(&args.as_bytes()[..7], 1);
+    let error = queue.launch(&kernel, one, one, &short).unwrap_err();
+    assert!(error.to_string().contains("7 given, 8 needed") && error.to_string().contains("foo"), "{error}");
+    assert!(queue.launch(&kernel, one, one, &Args::new()).is_err(), "no arguments");
+    queue.launch(&kernel, one, one, &args).unwrap().wait().unwrap();
+    assert_eq!(program.kernel("fooo").unwrap_err().kind(), ErrorKind::NoSuchKernel);
+    assert!(program.kernel("fooo").unwrap_err().to_string().contains("`foo`"), "the nearest name");
+    assert!(program.kernel("global").unwrap_err().to_string().contains("not a kernel"));
+    assert!(program.symbols(SymbolKind::Global).unwrap().contains(&"global".into()));
+    assert_eq!(program.global("global").unwrap().len, 256);
+}
+
+#[test]
+fn events_tell_times_only_when_they_were_asked_for() {
+    let (_runtime, device) = host(true);
+    let plain = device.queue().unwrap();
+    let event = plain.record().unwrap();
+    event.wait().unwrap();
+    assert!(event.times().is_err());
+    let queue = device.queue_with(QueueOptions { order: Order::InOrder, profile: true }).unwrap();
+    let buffer = device.allocate(8 << 20).unwrap();
+    let begin = queue.record().unwrap();
+    let end = queue.fill(&buffer, &[1]).unwrap();
+    assert!(end.wait().is_ok());
+    let times = end.times().unwrap();
+    assert!(times.end_ns > times.begin_ns, "8 MiB are not filled in no time");
+    assert!(begin.elapsed_ns(&end).unwrap() >= times.end_ns - times.begin_ns);
+    for _ in 0..10 {
+        end.wait().unwrap();
+    }
+    drop(queue);
+    assert!(end.is_complete().unwrap(), "an event outlives its queue");
+}
+
+#[test]
+fn gather_and_scatter_move_exactly_the_spans() {
+    for plugin in [host_plugin(), test_plugin("wharf_null_plugin")] {
+        let runtime = Runtime::builder().only_named().plugin_file(&plugin).open();
+        let device = runtime.devices().remove(0);
+        let queue = device.queue().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("digits.safetensors");
+        fs::copy(fixture("digits/digits.safetensors"), &path).unwrap();
+        let before = fs::read(&path).unwrap();
+        let mut parameters = Parameters::default();
+        parameters.add("", &path, Mode::Write).unwrap();
+        let at = |name: &str| match parameters.find(name).unwrap().place {
+            wharf::TensorPlace::Offset(at) => at as usize,
+            _ => panic!("not stored"),
+        };
+        let buffer = device.allocate(1000).unwrap();
+        queue.fill(&buffer, &[0xEE]).unwrap().wait().unwrap();
+        let spans = [
+            Span { name: "labels", parameter_offset: 5, buffer_offset: 100, len: Some(50) },
+            Span { name: "layer2.bias", parameter_offset: 0, buffer_offset: 7, len: None },
+        ];
+        let options = LoadOptions { timelines: 3 };
+        device.gather(&parameters, &spans, &buffer, options).unwrap().wait().unwrap();
+        let mut bytes = vec![0; 1000];
+        queue.read(&buffer, &mut bytes).unwrap();
+        let mut right = vec![0xEE; 1000];
+        right[100..150].copy_from_slice(&before[at("labels") + 5..][..50]);
+        right[7..47].copy_from_slice(&before[at("layer2.bias")..][..40]);
+        assert!(bytes == right, "{}", device.id());
+        queue.fill(&buffer, &[0x55]).unwrap().wait().unwrap();
+        device.scatter(&parameters, &spans[..1], &buffer, options).unwrap().wait().unwrap();
+        let mut right = before.clone();
+        right[at("labels") + 5..][..50].fill(0x55);
+        assert!(fs::read(&path).unwrap() == right, "{}: scatter", device.id());
+        let read_only = Parameters::open(&path).unwrap();
+        assert!(device.scatter(&read_only, &spans, &buffer, options).is_err(), "opened to be read");
+    }
+}
+
+#[test]
+fn a_load_whose_last_name_is_missing_allocates_and_writes_nothing() {
+    let (_runtime, device) = host(true);
+    let parameters = Parameters::open(fixture("digits/digits.gguf")).unwrap();
+    let free = device.memory_free();
+    let error =
+        device.load(&parameters, &["images", "labels", "lables"], LoadOptions::default()).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::NoSuchTensor);
+    assert!(error.to_string().contains("`labels`"), "{error}");
+    let buffer = device.allocate(200_000).unwrap();
+    let spans = [Span::whole("images", 0), Span::whole("nothing", 150_000)];
+    let queue = device.queue().unwrap();
+    queue.fill(&buffer, &[9]).unwrap().wait().unwrap();
+    assert!(device.gather(&parameters, &spans, &buffer, LoadOptions::default()).is_err());
+    let mut bytes = vec![0; 200_000];
+    queue.read(&buffer, &mut bytes).unwrap();
+    assert!(bytes.iter().all(|b| *b == 9), "nothing was written into the target");
+    assert!(free.is_some());
+}
+
+#[test]
+fn a_load_is_cancelled_at_any_moment_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.safetensors");
+    let len = 64u64 << 20;
+    let header = format!(r#"{{"big":{{"dtype":"U8","shape":[{len}],"data_offsets":[0,{len}]}}}}"#);
+    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(header.as_bytes());
+    bytes.resize(bytes.len() + len as usize, 1);
+    fs::write(&path, &bytes).unwrap();
+    let (_runtime, device) = host(true);
+    let parameters = Parameters::open(&path).unwrap();
+    let mut cancelled = 0;
+    for round in 0..40u32 {
+        let load = device.load(&parameters, &["big"], LoadOptions::default()).unwrap();
+        for _ in 0..round * 200 {
+            std::hint::spin_loop();
+        }
+        load.cancel();
+        match load.wait() {
+            Ok(buffers) => assert_eq!(buffers[0].len(), len),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Interrupted);
+                cancelled += 1;
+            }
+        }
+    }
+    assert!(cancelled > 0);
+    let all = device.load(&parameters, &["big"], LoadOptions::default()).unwrap().wait().unwrap();
+    assert_eq!(all[0].len(), len, "the device works afterwards");
+}
+
+#[test]
+fn runtimes_come_and_go_and_share_their_plugins() {
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    for round in 1..=20 {
+        let (first, second) = (host(true), host(false));
+        for (_, device) in [&first, &second] {
+            let queue = device.queue().unwrap();
+            queue.host_call(|| drop(CALLS.fetch_add(1, SeqCst))).unwrap();
+            queue.sync().unwrap();
+        }
+        assert_eq!(CALLS.load(SeqCst), round * 2);
+        assert!(!first.1.same(&second.1));
+    }
+}
+
+#[test]
+fn a_device_is_found_by_id_backend_and_stable_id() {
+    let (runtime, device) = host(true);
+    let stable = device.stable_id().unwrap();
+    for name in ["host:0", "host", stable.as_str()] {
+        assert!(runtime.device(name).unwrap().same(&device), "{name}");
+    }
+    assert_eq!(runtime.device("host:1").unwrap_err().kind(), ErrorKind::NoSuchDevice);
+    assert_eq!(device.allocate(1 << 60).unwrap_err().kind(), ErrorKind::OutOfMemory);
+}
