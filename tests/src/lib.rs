@@ -6,6 +6,7 @@
 use serde_json::Value;
 use std::{
     env,
+    fs::{self, File},
     path::{Path, PathBuf},
     process::{Command, Output},
     sync::OnceLock,
@@ -39,6 +40,12 @@ fn built() -> &'static Built {
 }
 
 fn build() -> Built {
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    // Test processes that run side by side build one after the other.
+    let _ = fs::create_dir_all(&target);
+    let lock = File::create(target.join("wharf-tests.lock"));
+    let locked = lock.as_ref().is_ok_and(|lock| lock.lock().is_ok());
+    assert!(locked, "{}: cannot be locked", target.display());
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let run = |args: &[&str]| {
         let status = Command::new(&cargo).current_dir(root()).args(args).status();
@@ -46,7 +53,6 @@ fn build() -> Built {
     };
     run(&["run", "--quiet", "--package", "xtask", "--", "plugins", "--quiet"]);
     run(&["build", "--release", "--quiet", "--package", "wharf-cli"]);
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     Built {
         bin: target.join("release").join(format!("wharf{}", env::consts::EXE_SUFFIX)),
         plugins: target.join("plugins"),

@@ -43,13 +43,13 @@ impl<D: Device, E: Env> Runtime<D, E> {
     }
 
     fn pass(&self) -> Next {
-        let mut next = Next::Idle;
+        // Jobs first: what they submit to a lane that must be polled is then seen below.
+        let mut next = self.run_works();
         for slot in 0..self.lanes.used() {
             if let Some(queue) = self.lanes.body(slot) {
                 next = next.sooner(self.pump_lane(slot, queue));
             }
         }
-        next = next.sooner(self.run_works());
         if self.run_late() > 0 { next.sooner(Next::Told) } else { next }
     }
 
@@ -98,8 +98,8 @@ impl<D: Device, E: Env> Runtime<D, E> {
     fn pump_lane(&self, slot: u32, queue: &'static Queue<D, E>) -> Next {
         let (next, ended) = queue.cell.with(|cell| {
             let Some(lane) = cell.get() else { return (Next::Idle, None) };
-            let polled = matches!(lane.caps.pace, Pace::Polled { .. });
-            if polled || lane.caps.pace == Pace::OnRequest {
+            let poll_ns = poll_ns(lane.caps.pace);
+            if poll_ns.is_some() {
                 lane.gauge.poll();
             }
             self.settle(lane);
@@ -109,8 +109,8 @@ impl<D: Device, E: Env> Runtime<D, E> {
             }
             self.settle(lane);
             self.give_signals(lane);
-            let next = match lane.caps.pace {
-                Pace::Polled { every_ns } if !lane.idle() => Next::In(every_ns as u64),
+            let next = match poll_ns {
+                Some(ns) if !lane.idle() => Next::In(ns),
                 _ if lane.drained() && !lane.closing => Next::Idle,
                 _ => Next::Told,
             };
@@ -232,3 +232,15 @@ impl<D: Device, E: Env> Runtime<D, E> {
         }
     }
 }
+
+/// How often a lane with work must be asked; `None`: never, it tells by itself.
+pub(crate) fn poll_ns(pace: Pace) -> Option<u64> {
+    match pace {
+        Pace::Pushed => None,
+        Pace::OnRequest => Some(ON_REQUEST_NS),
+        Pace::Polled { every_ns } => Some(every_ns.into()),
+    }
+}
+
+/// A lane that tells only of what it was asked to tell is looked at so often while somebody waits for the rest.
+const ON_REQUEST_NS: u64 = 100_000;

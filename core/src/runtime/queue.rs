@@ -1,6 +1,6 @@
 //! Queues as a caller sees them: open, close, ask.
 
-use super::{Order, Queue, Runtime, lane::LaneState, node::NodeList};
+use super::{Order, Queue, Runtime, lane::LaneState, node::NodeList, pump};
 use crate::{
     device::{Device, Gauge, Times},
     env::Env,
@@ -56,6 +56,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         let (lane, gauge, native) = owner.lane(tick_of::<E>(time))?;
         time.native.store(native, Relaxed);
         time.backend.store(if caps.native_wait { caps.backend as u32 + 1 } else { 0 }, Relaxed);
+        time.polled.store(pump::poll_ns(caps.pace).is_some().into(), Relaxed);
         let state = LaneState {
             lane,
             gauge,

@@ -52,7 +52,8 @@ impl<D: Device, E: Env> Runtime<D, E> {
         {
             return over;
         }
-        if self.bell.pumps.load(Acquire) == 0 {
+        // A lane that must be asked is asked by whoever waits for it: the pump thread sleeps while nothing was held.
+        if self.bell.pumps.load(Acquire) == 0 || time.polled.load(Relaxed) != 0 {
             return self.wait_at_bell(until, stand);
         }
         loop {

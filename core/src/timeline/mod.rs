@@ -66,6 +66,8 @@ pub struct Timeline {
     pub(crate) lane: AtomicU32,
     /// Of a queue whose backend has native waits: instance of the backend + 1.
     pub(crate) backend: AtomicU32,
+    /// Of a queue whose backend must be asked: not 0.
+    pub(crate) polled: AtomicU32,
     /// Owners: the creator or the queue, events, held operations.
     pub(crate) owners: AtomicU32,
     /// Threads that sleep here.
@@ -84,6 +86,7 @@ impl Body for Timeline {
         native: AtomicUsize::new(0),
         lane: AtomicU32::new(0),
         backend: AtomicU32::new(0),
+        polled: AtomicU32::new(0),
         owners: AtomicU32::new(0),
         pins: Pins::NEW,
         bell: AtomicPtr::new(core::ptr::null_mut()),
@@ -101,6 +104,7 @@ impl Timeline {
         self.native.store(0, Relaxed);
         self.lane.store(0, Relaxed);
         self.backend.store(0, Relaxed);
+        self.polled.store(0, Relaxed);
         self.owners.store(1, Relaxed);
         self.bell.store(core::ptr::from_ref(bell).cast_mut(), Relaxed);
         self.failures.store(core::ptr::from_ref(failures).cast_mut(), Relaxed);
