@@ -213,7 +213,10 @@ fn gather_and_scatter_move_exactly_the_spans() {
             Span { name: "layer2.bias", parameter_offset: 0, buffer_offset: 7, len: None },
         ];
         let options = LoadOptions { timelines: 3 };
-        device.gather(&parameters, &spans, &buffer, options).unwrap().wait().unwrap();
+        // Again and again: the pump thread and this one meet at every step of it, on a backend that must be polled too.
+        for _ in 0..50 {
+            device.gather(&parameters, &spans, &buffer, options).unwrap().wait().unwrap();
+        }
         let mut bytes = vec![0; 1000];
         queue.read(&buffer, &mut bytes).unwrap();
         let mut right = vec![0xEE; 1000];

@@ -64,6 +64,8 @@ pub struct Runtime<D: Device, E: Env> {
     pub(crate) signalling: Mutex<E::Lock, ()>,
     pub(crate) spacing: Mutex<E::Lock, ()>,
     pub(crate) refused: AtomicU32,
+    /// Somebody wanted to pump while another did.
+    pub(crate) missed: AtomicU32,
 }
 
 impl<D: Device, E: Env> Runtime<D, E> {
@@ -87,6 +89,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
             signalling: Mutex::new(()),
             spacing: Mutex::new(()),
             refused: AtomicU32::new(0),
+            missed: AtomicU32::new(0),
         }
     }
 

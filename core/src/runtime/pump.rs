@@ -11,7 +11,7 @@ use crate::{
     env::{Deadline, Env},
     timeline::Failure,
 };
-use core::sync::atomic::Ordering::*;
+use core::sync::atomic::{Ordering::*, fence};
 
 /// When to pump next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +37,31 @@ impl Next {
 
 impl<D: Device, E: Env> Runtime<D, E> {
     /// Moves held operations, due signals, jobs and late frees as far as they go. When somebody else is pumping, that
-    /// one sees to it.
+    /// one rings when he is through, so that nothing which came up meanwhile is left lying.
     pub fn poll(&self) -> Next {
-        self.pump.try_with(|()| self.pass()).unwrap_or(Next::Told)
+        let next = self.pass_or_mark();
+        // A pump thread that sleeps for good does not know that a backend must be asked from now on.
+        let asleep = self.bell.pumps.load(SeqCst) != 0 && self.bell.dozing.load(SeqCst) == 0;
+        if asleep && matches!(next, Next::In(_)) {
+            self.bell.ring::<E>();
+        }
+        next
+    }
+
+    fn pass_or_mark(&self) -> Next {
+        let passed = self.pump.try_with(|()| self.pass()).or_else(|| self.try_again());
+        fence(SeqCst); // The lock is seen to be free before the mark is looked at; see `try_again`.
+        if passed.is_some() && self.missed.load(Relaxed) != 0 && self.missed.swap(0, SeqCst) != 0 {
+            self.bell.ring::<E>();
+        }
+        passed.unwrap_or(Next::Told)
+    }
+
+    /// Leaves a mark for the one who pumps. He may have left just before it, so the lock is tried once more: if it is
+    /// still held, the mark was there before he leaves.
+    fn try_again(&self) -> Option<Next> {
+        self.missed.store(1, SeqCst);
+        self.pump.try_with(|()| self.pass())
     }
 
     fn pass(&self) -> Next {
@@ -58,14 +80,17 @@ impl<D: Device, E: Env> Runtime<D, E> {
         self.bell.pumps.fetch_add(1, SeqCst);
         while !stop() {
             let seen = self.bell.epoch.load(Acquire);
-            let at_most = match self.poll() {
+            let at_most = match self.pass_or_mark() {
                 Next::In(ns) => ns,
                 Next::Idle | Next::Told => u64::MAX,
             };
+            let dozes = u32::from(at_most != u64::MAX);
             self.bell.interest.fetch_add(1, SeqCst);
+            self.bell.dozing.fetch_add(dozes, SeqCst);
             if !stop() {
                 E::sleep(&self.bell.epoch, seen, Deadline::None, at_most);
             }
+            self.bell.dozing.fetch_sub(dozes, SeqCst);
             self.bell.interest.fetch_sub(1, Relaxed);
         }
         self.bell.pumps.fetch_sub(1, SeqCst);

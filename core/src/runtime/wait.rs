@@ -111,7 +111,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
                 break stand().unwrap_or_else(|| Err(late()));
             }
         };
-        if self.bell.interest.fetch_sub(1, AcqRel) > 1 && self.bell.pumps.load(Acquire) == 0 {
+        if self.bell.interest.fetch_sub(1, AcqRel) > 1 {
             self.bell.ring::<E>(); // Somebody else may have to take over the pumping.
         }
         waited

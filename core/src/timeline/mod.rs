@@ -43,12 +43,18 @@ pub struct Bell {
     pub interest: AtomicU32,
     /// Threads that promise to pump whenever the bell rings. While it is 0, whoever waits is the pump.
     pub pumps: AtomicU32,
+    /// Pump threads that wake by themselves after a while, to ask backends that must be asked.
+    pub dozing: AtomicU32,
 }
 
 impl Bell {
     /// A silent bell.
-    pub const NEW: Self =
-        Bell { epoch: AtomicU32::new(0), interest: AtomicU32::new(0), pumps: AtomicU32::new(0) };
+    pub const NEW: Self = Bell {
+        epoch: AtomicU32::new(0),
+        interest: AtomicU32::new(0),
+        pumps: AtomicU32::new(0),
+        dozing: AtomicU32::new(0),
+    };
 }
 
 /// One timeline. All fields are atomics: readers copy and look at the generation again.
