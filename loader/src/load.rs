@@ -19,7 +19,9 @@ use std::{
 };
 use wharf_abi::DynDevice;
 use wharf_core::{
-    batch::{self, Batch, BatchOptions, Direction, Item, LANES_MAX, Piece, Pieces, Target, check, resolve},
+    batch::{
+        self, Batch, BatchOptions, Direction, Item, LANES_MAX, Piece, Pieces, Side, Target, check, resolve,
+    },
     fault::{Fault, Kind, Site, Why},
     handle::Handle,
     runtime::{Runtime, Work, Worked},
@@ -28,6 +30,10 @@ use wharf_core::{
 
 /// Chunks of one batch that are under way at once.
 const FLIGHT: usize = 32;
+
+/// Parts of mapped files from this length on are asked for before they are moved: below, the call costs more than it
+/// gains.
+const READ_AHEAD: u64 = 256 << 10;
 
 /// A part of a parameter and where it goes in a buffer (or comes from, for scatter).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +73,7 @@ struct Resolved {
     pieces: Vec<Piece>,
     disjoint: bool,
     // Keep mapped files, target memory and the queues until the batch is over.
-    _parameters: Parameters,
+    parameters: Parameters,
     buffers: Mutex<Vec<Buffer>>,
     _queues: Vec<Queue>,
 }
@@ -79,6 +85,13 @@ impl Pieces for Resolved {
     fn piece(&self, index: u32) -> std::result::Result<Piece, Fault> {
         let past = Fault::caller(Kind::OutOfRange, Site::Batch, Why::Entry, [index.into(), 0]);
         self.pieces.get(index as usize).copied().ok_or(past)
+    }
+    fn soon(&self, part: &Piece) {
+        if let Side::Memory(address) = part.stored
+            && part.len >= READ_AHEAD
+        {
+            self.parameters.will_need(address, part.len);
+        }
     }
     fn disjoint(&self) -> bool {
         self.disjoint
@@ -194,7 +207,7 @@ impl Device {
         let resolved = Resolved {
             pieces,
             disjoint,
-            _parameters: parameters.clone(),
+            parameters: parameters.clone(),
             buffers: Mutex::new(buffers),
             _queues: queues,
         };

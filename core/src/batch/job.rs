@@ -18,6 +18,8 @@ use heapless::Vec;
 pub const POINTS_MAX: usize = 16;
 /// Chunks of one queue that are under way at once.
 const FLIGHT_PER_LANE: usize = 4;
+/// Bytes of all chunks under way from which on no more are issued: what a cancelled batch has to wait for.
+pub const FLIGHT_BYTES_MAX: u64 = 16 << 20;
 
 /// What the outside sees of a running batch, and its one switch.
 pub struct Control {
@@ -200,7 +202,8 @@ impl<D: Device, E: Env, S: Pieces, const FLIGHT: usize> Batch<D, E, S, FLIGHT> {
             if run.first.is_some() || run.plan.is_done(&self.pieces) {
                 return Some(State::Draining);
             }
-            if run.flight.is_full() {
+            let under_way: u64 = run.flight.iter().map(|flight| flight.chunk.piece.len).sum();
+            if run.flight.is_full() || under_way >= FLIGHT_BYTES_MAX {
                 return None;
             }
             let chunk = match run.pending.take().map_or_else(|| self.next_chunk(run), |chunk| Ok(Some(chunk)))
@@ -213,6 +216,7 @@ impl<D: Device, E: Env, S: Pieces, const FLIGHT: usize> Batch<D, E, S, FLIGHT> {
                     continue;
                 }
             };
+            self.pieces.soon(&chunk.piece);
             let (end, fault) = self.submit(runtime, run.queues[chunk.lane], &chunk);
             if let Some(end) = end {
                 drop(run.flight.push(Flight { chunk, end }));

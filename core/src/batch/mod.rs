@@ -10,7 +10,7 @@ mod job;
 mod plan;
 
 pub use check::{CHECK_QUADRATIC_MAX, Totals, check};
-pub use job::{Batch, BatchOptions, Control, POINTS_MAX};
+pub use job::{Batch, BatchOptions, Control, FLIGHT_BYTES_MAX, POINTS_MAX};
 pub use plan::{CHUNK_MAX, CHUNK_MIN, Chunk, LANES_MAX, OP_COST, Plan};
 
 use crate::{
@@ -109,6 +109,10 @@ pub trait Pieces {
     fn count(&self) -> u32;
     /// Entry `index`, resolved ([`resolve`]).
     fn piece(&self, index: u32) -> Result<Piece, Fault>;
+    /// A part of an entry is about to be moved: a hint for whoever can have its bytes ready.
+    fn soon(&self, part: &Piece) {
+        let _ = part;
+    }
     /// Whether the entries' targets cannot overlap by their making (each has a root of its own).
     fn disjoint(&self) -> bool {
         false

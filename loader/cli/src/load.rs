@@ -21,7 +21,7 @@ use wharf::{Buffer, Device, Error, ErrorKind, Load, LoadOptions, Runtime, Tensor
 /// How often a running load is looked at.
 const TICK: Duration = Duration::from_millis(20);
 /// How long an interrupted load may take to end before the command leaves it behind.
-const PATIENCE: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = Duration::from_millis(150);
 
 /// Set by an interrupt.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);

@@ -75,6 +75,17 @@ impl ArchiveFile {
             _ => Access::READ,
         }
     }
+    /// Whether an address lies in the mapping.
+    pub(crate) fn holds(&self, address: u64) -> bool {
+        address.checked_sub(self.address()).is_some_and(|at| at < self.bytes().len() as u64)
+    }
+    /// Asks the system to have these bytes of the mapping in memory; a hint, so its answer does not matter.
+    pub(crate) fn will_need(&self, address: u64, len: u64) {
+        #[cfg(unix)]
+        if let (Bytes::Read(map), Some(at)) = (&self.bytes, address.checked_sub(self.address())) {
+            let _ = map.advise_range(memmap2::Advice::WillNeed, at as usize, len as usize);
+        }
+    }
     /// Address of the file's first byte.
     pub(crate) fn address(&self) -> u64 {
         self.bytes.as_slice().as_ptr() as u64

@@ -212,6 +212,13 @@ impl Parameters {
         }
     }
 
+    /// Bytes at this address of a mapped file will be read soon.
+    pub(crate) fn will_need(&self, address: u64, len: u64) {
+        if let Some(scoped) = self.files.iter().find(|scoped| scoped.file.holds(address)) {
+            scoped.file.will_need(address, len);
+        }
+    }
+
     /// Where the bytes of a tensor are in this process, for a batch.
     ///
     /// # Errors
