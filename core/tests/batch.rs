@@ -77,7 +77,11 @@ fn start(
     let totals = check(&pieces, pieces.direction)?;
     let queues: Vec<_> = (0..lanes).map(|_| rt.queue(0, Default::default()).unwrap()).collect();
     let direction = pieces.direction;
-    Batch::new(pieces, &totals, &BatchOptions { direction, queues: &queues, waits, signals })
+    Batch::new(
+        pieces,
+        &totals,
+        &BatchOptions { direction, queues: &queues, feeders: &[], staging: None, waits, signals },
+    )
 }
 
 #[test]
@@ -365,6 +369,7 @@ impl Scene {
                 right[(to + i) as usize] = match stored {
                     Stored::Memory { .. } => self.source[(from + i) as usize],
                     Stored::Splat { pattern, .. } => pattern[((from + i) % 4) as usize],
+                    Stored::File { .. } => unreachable!("no entry of a scene is in a file"),
                 };
             }
         }

@@ -49,6 +49,8 @@ pub(crate) struct Engine {
     devices: &'static [DynDevice],
     pub(crate) named: Vec<Named>,
     pub(crate) report: Report,
+    /// Number of the device of files.
+    pub(crate) files: Option<usize>,
     // Ends the plugins, after everything else.
     _instances: Vec<Arc<Instance>>,
     pump: Mutex<Option<JoinHandle<()>>>,
@@ -69,6 +71,7 @@ impl Engine {
         instances: Vec<Arc<Instance>>,
         report: Report,
         pump_wanted: bool,
+        files: Option<usize>,
     ) -> Arc<Engine> {
         // Tells the handles of several runtimes of one process apart.
         static REALM: AtomicU8 = AtomicU8::new(0);
@@ -81,6 +84,7 @@ impl Engine {
             devices,
             named,
             report,
+            files,
             _instances: instances,
             pump: Mutex::new(None),
             stop: Arc::new(AtomicBool::new(false)),

@@ -12,6 +12,7 @@ use crate::{
     os::{Os, deadline},
     parameters::Parameters,
     queue::Queue,
+    stage::Stage,
 };
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -60,22 +61,43 @@ impl<'a> Span<'a> {
 pub struct LoadOptions {
     /// Timelines, 1 to 8; fewer if the device has fewer lanes.
     pub timelines: usize,
+    /// How files are read.
+    pub io: Io,
+    /// Bytes of host memory that may lie between a file, or another device, and the device at most.
+    pub staging: u64,
 }
 
 impl Default for LoadOptions {
     fn default() -> Self {
-        LoadOptions { timelines: LANES_MAX }
+        LoadOptions { timelines: LANES_MAX, io: Io::Auto, staging: STAGING_DEFAULT }
     }
+}
+
+/// Host memory for staging unless something else is said.
+pub const STAGING_DEFAULT: u64 = 32 << 20;
+
+/// How the bytes of files are reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Io {
+    /// Mapped, or read where the file system is reached over a network.
+    #[default]
+    Auto,
+    /// Mapped into memory. A file that another process cuts meanwhile ends this one.
+    Map,
+    /// Read in large pieces. A file that was cut meanwhile is an error.
+    Read,
 }
 
 /// The entries of a batch, resolved, and all that they need to stay.
 struct Resolved {
     pieces: Vec<Piece>,
     disjoint: bool,
-    // Keep mapped files, target memory and the queues until the batch is over.
+    // Keep mapped files, memory on both sides and between, and the queues until the batch is over.
     parameters: Parameters,
     buffers: Mutex<Vec<Buffer>>,
+    _far: Option<Buffer>,
     _queues: Vec<Queue>,
+    _stage: Stage,
 }
 
 impl Pieces for Resolved {
@@ -98,6 +120,16 @@ impl Pieces for Resolved {
     }
 }
 
+/// What a batch is to move.
+struct Moves {
+    parameters: Parameters,
+    pieces: Vec<Piece>,
+    disjoint: bool,
+    buffers: Vec<Buffer>,
+    /// The buffer on the other device.
+    far: Option<Buffer>,
+}
+
 type Job = Batch<DynDevice, Os, Resolved, FLIGHT>;
 
 /// A batch under way. Dropping it does not stop it; [`Load::cancel`] does.
@@ -115,8 +147,10 @@ impl Device {
     /// # Errors
     /// A name that is not there; memory that is short; a device that cannot be loaded from here.
     pub fn load(&self, parameters: &Parameters, names: &[&str], options: LoadOptions) -> Result<Load> {
-        let stored =
-            names.iter().map(|name| Ok((*name, parameters.stored(name)?))).collect::<Result<Vec<_>>>()?;
+        let stored = names
+            .iter()
+            .map(|name| Ok((*name, parameters.stored(name, options.io)?)))
+            .collect::<Result<Vec<_>>>()?;
         let (mut pieces, mut buffers) = (vec![], vec![]);
         for (name, stored) in stored {
             let len = len_of(&stored);
@@ -126,7 +160,8 @@ impl Device {
             pieces.push(resolve(&item, &stored, &target(&buffer), Direction::In)?);
             buffers.push(buffer);
         }
-        self.start(parameters, pieces, true, buffers, Direction::In, options)
+        let moves = Moves { parameters: parameters.clone(), pieces, disjoint: true, buffers, far: None };
+        self.start(moves, Direction::In, options)
     }
 
     /// Gathers parts of parameters into one buffer.
@@ -167,7 +202,7 @@ impl Device {
     ) -> Result<Load> {
         let mut pieces = vec![];
         for span in spans {
-            let stored = parameters.stored(span.name)?;
+            let stored = parameters.stored(span.name, options.io)?;
             let rest = len_of(&stored).saturating_sub(span.parameter_offset);
             let item = Item {
                 key: span.name.as_bytes(),
@@ -178,44 +213,68 @@ impl Device {
             let piece = resolve(&item, &stored, &target(buffer), direction);
             pieces.push(piece.map_err(|fault| Error::from(fault).about(&format!("tensor `{}`", span.name)))?);
         }
-        self.start(parameters, pieces, false, vec![buffer.share()?], direction, options)
+        let buffers = vec![buffer.share()?];
+        let moves = Moves { parameters: parameters.clone(), pieces, disjoint: false, buffers, far: None };
+        self.start(moves, direction, options)
     }
 
-    fn start(
-        &self,
-        parameters: &Parameters,
-        pieces: Vec<Piece>,
-        disjoint: bool,
-        buffers: Vec<Buffer>,
-        direction: Direction,
-        options: LoadOptions,
-    ) -> Result<Load> {
-        if u32::try_from(pieces.len()).is_err() {
-            let message = format!("{} entries are more than one batch takes", pieces.len());
+    /// Copies a buffer of another device (or of this one) into a buffer of this one, through host memory in pieces.
+    ///
+    /// # Errors
+    /// Lengths that differ; buffers of another runtime; what the drivers say.
+    pub fn copy_from(&self, from: &Buffer, to: &Buffer, options: LoadOptions) -> Result<Load> {
+        if from.len() != to.len() {
+            let message = format!("{} bytes do not fit a buffer of {}", from.len(), to.len());
+            return Err(Error::new(ErrorKind::Usage, message));
+        }
+        let stored = Side::Remote { root: from.0.root(), offset: from.0.offset() };
+        let piece = Piece { stored, root: to.0.root(), offset: to.0.offset(), len: to.len() };
+        let (buffers, far) = (vec![to.share()?], Some(from.share()?));
+        let moves =
+            Moves { parameters: Parameters::default(), pieces: vec![piece], disjoint: true, buffers, far };
+        self.start(moves, Direction::In, options)
+    }
+
+    fn start(&self, moves: Moves, direction: Direction, options: LoadOptions) -> Result<Load> {
+        if u32::try_from(moves.pieces.len()).is_err() {
+            let message = format!("{} entries are more than one batch takes", moves.pieces.len());
             return Err(Error::new(ErrorKind::OutOfMemory, message));
         }
         let caps = self.caps();
         if !caps.host_copies {
             let message =
-                format!("device {} does not read process memory: it cannot be loaded from here", self.id());
+                format!("device {} does not reach process memory: nothing can be moved there", self.id());
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         let timelines = options.timelines.clamp(1, LANES_MAX).min(usize::from(caps.lanes.max(1)));
-        let queues = self.lanes(timelines)?;
+        let mut feeders = self.feeders(&moves, timelines)?;
+        let timelines = if feeders.is_empty() { timelines } else { feeders.len() };
+        let mut queues = self.lanes(timelines)?;
         let timelines = queues.len();
+        feeders.truncate(timelines);
         let handles: Vec<_> = queues.iter().map(Queue::handle).collect();
-        let resolved = Resolved {
-            pieces,
-            disjoint,
-            parameters: parameters.clone(),
-            buffers: Mutex::new(buffers),
-            _queues: queues,
-        };
+        let feeding: Vec<_> = feeders.iter().map(Queue::handle).collect();
+        queues.extend(feeders);
+        let in_process = caps.space == 0 && caps.mappable && caps.coherent;
+        let staged = !feeding.is_empty() && (moves.far.is_some() || !in_process);
+        let stage = if staged { Stage::new(options.staging, timelines)? } else { Stage::none() };
+        let staging = stage.staging();
+        let Moves { parameters, pieces, disjoint, buffers, far } = moves;
+        let buffers = Mutex::new(buffers);
+        let resolved =
+            Resolved { pieces, disjoint, parameters, buffers, _far: far, _queues: queues, _stage: stage };
         let totals = check(&resolved, direction)?;
         let core = self.core();
         let done = core.timeline(0)?;
         let signals = [Point { timeline: done, value: 1 }];
-        let options = BatchOptions { direction, queues: &handles, waits: &[], signals: &signals };
+        let options = BatchOptions {
+            direction,
+            queues: &handles,
+            feeders: &feeding,
+            staging,
+            waits: &[],
+            signals: &signals,
+        };
         let job = match Batch::new(resolved, &totals, &options) {
             Ok(job) => Arc::new(job),
             Err(fault) => {
@@ -228,7 +287,23 @@ impl Device {
         Ok(load)
     }
 
-    /// As many queues as wanted, or as the device has left, but one.
+    /// Queues on the far side: of files, or of the device that holds the other buffer; none if all is in memory.
+    fn feeders(&self, moves: &Moves, count: usize) -> Result<Vec<Queue>> {
+        let far = match &moves.far {
+            Some(far) => Some(self.core().allocation(far.0.root())?.device),
+            None if moves.pieces.iter().any(|p| matches!(p.stored, Side::File { .. })) => {
+                let missing = || Error::new(ErrorKind::Internal, "the backend of files did not start");
+                Some(self.engine.files.ok_or_else(missing)?)
+            }
+            None => None,
+        };
+        // A device copies within itself without help.
+        let Some(index) = far.filter(|index| *index != self.index) else { return Ok(vec![]) };
+        let device = Device { engine: self.engine.clone(), index };
+        device.lanes(count)
+    }
+
+    /// As many queues as wanted, or as the device has left, one at least.
     fn lanes(&self, wanted: usize) -> Result<Vec<Queue>> {
         let mut queues = vec![self.queue()?];
         while queues.len() < wanted {
@@ -244,7 +319,9 @@ impl Device {
 
 fn len_of(stored: &batch::Stored) -> u64 {
     match *stored {
-        batch::Stored::Memory { len, .. } | batch::Stored::Splat { len, .. } => len,
+        batch::Stored::Memory { len, .. }
+        | batch::Stored::Splat { len, .. }
+        | batch::Stored::File { len, .. } => len,
     }
 }
 

@@ -4,7 +4,7 @@ use crate::{
     device::Device,
     engine::{Engine, Named},
     error::{Error, ErrorKind, Result},
-    near,
+    files, near,
     plugin::{self, Candidate, Fate, Loaded, Place, Report, Search},
 };
 use std::{collections::HashMap, path::PathBuf, sync::Arc};
@@ -66,8 +66,9 @@ impl Builder {
                 opening.file(&file, &place);
             }
         }
+        let files = opening.files_device();
         let Opening { report, devices, named, instances, .. } = opening;
-        Runtime(Engine::new(devices, named, instances, report, !self.no_pump))
+        Runtime(Engine::new(devices, named, instances, report, !self.no_pump, files))
     }
 }
 
@@ -99,6 +100,16 @@ impl Opening {
         self.files.insert(looked.identity, path.display().to_string());
         let loaded = plugin::open(&looked);
         self.take(Some(path), place, looked.says.as_ref(), loaded);
+    }
+
+    /// The backend of files, behind all devices that have names. Its number.
+    fn files_device(&mut self) -> Option<usize> {
+        let Loaded { instance } = plugin::linked_in(files::ENTRY).ok()?;
+        let device = instance.devices().ok()?.pop()?;
+        self.devices.push(device);
+        self.named.push(Named { id: "files:0".into(), backend: "files".into() });
+        self.instances.push(instance);
+        Some(self.devices.len() - 1)
     }
 
     /// A candidate that was opened, or not.
@@ -139,9 +150,10 @@ impl Opening {
             }
         };
         let fate = Fate::Loaded { devices: devices.len(), reason: instance.reason() };
+        let first = u16::try_from(self.devices.len()).unwrap_or(u16::MAX);
         for (number, device) in devices.into_iter().enumerate() {
             self.named.push(Named { id: format!("{id}:{number}"), backend: id.into() });
-            self.devices.push(device);
+            self.devices.push(device.numbered_from(first));
         }
         self.instances.push(instance);
         fate
@@ -176,7 +188,8 @@ impl Runtime {
 
     /// All devices, in the order of the search.
     pub fn devices(&self) -> Vec<Device> {
-        (0..self.0.named.len()).map(|index| Device { engine: self.0.clone(), index }).collect()
+        let named = self.0.named.len() - usize::from(self.0.files.is_some());
+        (0..named).map(|index| Device { engine: self.0.clone(), index }).collect()
     }
 
     /// A device by its id ("host:0"), by a backend's name for its first, or by its stable id. A device that is named is

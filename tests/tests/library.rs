@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 use wharf::{
-    Args, Device, ErrorKind, LoadOptions, Memory, Mode, Order, Parameters, QueueOptions, Runtime, Span,
+    Args, Device, ErrorKind, Io, LoadOptions, Memory, Mode, Order, Parameters, QueueOptions, Runtime, Span,
     SymbolKind,
 };
 use wharf_tests::{fixture, host_plugin, kernels, test_plugin};
@@ -212,7 +212,7 @@ fn gather_and_scatter_move_exactly_the_spans() {
             Span { name: "labels", parameter_offset: 5, buffer_offset: 100, len: Some(50) },
             Span { name: "layer2.bias", parameter_offset: 0, buffer_offset: 7, len: None },
         ];
-        let options = LoadOptions { timelines: 3 };
+        let options = LoadOptions { timelines: 3, ..LoadOptions::default() };
         // Again and again: the pump thread and this one meet at every step of it, on a backend that must be polled too.
         for _ in 0..50 {
             device.gather(&parameters, &spans, &buffer, options).unwrap().wait().unwrap();
@@ -309,4 +309,82 @@ fn a_device_is_found_by_id_backend_and_stable_id() {
     }
     assert_eq!(runtime.device("host:1").unwrap_err().kind(), ErrorKind::NoSuchDevice);
     assert_eq!(device.allocate(1 << 60).unwrap_err().kind(), ErrorKind::OutOfMemory);
+}
+
+/// The host (reads straight into its memory), a device with an address space of its own, and an engine of two lanes.
+fn each_device() -> Vec<Device> {
+    let plugins = [host_plugin(), test_plugin("wharf_null_plugin"), test_plugin("wharf_dma_plugin")];
+    let runtime =
+        plugins.iter().fold(Runtime::builder().only_named(), |b, plugin| b.plugin_file(plugin)).open();
+    assert_eq!(runtime.devices().len(), 3, "{:?}", runtime.report());
+    runtime.devices()
+}
+
+#[test]
+fn files_that_are_read_give_the_bytes_of_files_that_are_mapped() {
+    let file = fixture("digits/digits.safetensors");
+    let names = ["images", "layer1.weight", "labels"];
+    for device in each_device() {
+        let queue = device.queue().unwrap();
+        for (io, staging, timelines) in
+            [(Io::Map, 1 << 20, 8), (Io::Read, 1 << 20, 8), (Io::Read, 64 << 10, 2)]
+        {
+            let options = LoadOptions { timelines, io, staging };
+            let parameters = Parameters::open(&file).unwrap();
+            let loaded = device.load(&parameters, &names, options).unwrap().wait().unwrap();
+            let whole = fs::read(&file).unwrap();
+            for (name, buffer) in names.iter().zip(&loaded) {
+                let wharf::TensorPlace::Offset(at) = parameters.find(name).unwrap().place else {
+                    panic!("{name}")
+                };
+                let mut bytes = vec![0; buffer.len() as usize];
+                queue.read(buffer, &mut bytes).unwrap();
+                assert!(bytes == whole[at as usize..][..bytes.len()], "{name} on {} by {io:?}", device.id());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_that_was_cut_after_it_was_opened_is_an_error_when_it_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cut.safetensors");
+    fs::copy(fixture("digits/digits.safetensors"), &path).unwrap();
+    for device in each_device() {
+        fs::copy(fixture("digits/digits.safetensors"), &path).unwrap();
+        let parameters = Parameters::open(&path).unwrap();
+        let options = LoadOptions { io: Io::Read, ..LoadOptions::default() };
+        device.load(&parameters, &["labels"], options).unwrap().wait().unwrap();
+        fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(2000).unwrap();
+        let error = device.load(&parameters, &["images"], options).unwrap().wait().unwrap_err();
+        assert!(error.to_string().contains("past the length"), "{}: {error}", device.id());
+        let buffer = device.allocate(64).unwrap();
+        device.queue().unwrap().write(&buffer, &[1; 64]).unwrap();
+    }
+}
+
+#[test]
+fn buffers_are_copied_between_any_two_devices() {
+    let devices = each_device();
+    let bytes: Vec<u8> = (0..300_001u32).map(|i| (i * 7 + i / 256) as u8).collect();
+    for from in &devices {
+        for to in &devices {
+            let (a, b) = (from.allocate(300_001).unwrap(), to.allocate(400_000).unwrap());
+            from.queue().unwrap().write(&a, &bytes).unwrap();
+            let queue = to.queue().unwrap();
+            queue.write(&b, &vec![0xEE; 400_000]).unwrap();
+            let part = b.slice(1000, 300_001).unwrap();
+            let options = LoadOptions { timelines: 2, staging: 256 << 10, ..LoadOptions::default() };
+            to.copy_from(&a, &part, options).unwrap().wait().unwrap();
+            let mut back = vec![0; 400_000];
+            queue.read(&b, &mut back).unwrap();
+            assert!(back[1000..301_001] == bytes[..], "{} to {}", from.id(), to.id());
+            assert!(back[..1000].iter().chain(&back[301_001..]).all(|b| *b == 0xEE), "nothing beside it");
+        }
+    }
+    let (a, b) = (devices[0].allocate(8).unwrap(), devices[1].allocate(9).unwrap());
+    assert_eq!(devices[1].copy_from(&a, &b, LoadOptions::default()).err().unwrap().kind(), ErrorKind::Usage);
+    let small = LoadOptions { staging: 100, ..LoadOptions::default() };
+    let same = devices[1].allocate(8).unwrap();
+    assert_eq!(devices[1].copy_from(&a, &same, small).err().unwrap().kind(), ErrorKind::Usage);
 }

@@ -15,13 +15,15 @@ pub struct Totals {
     pub bytes: u64,
 }
 
-/// The range a piece writes: a name for what it lies in, begin, end.
-type Written = (u64, u64, u64);
+/// The range a piece writes: what kind of thing it lies in, which one, begin, end.
+type Written = (u8, u64, u64, u64);
 
 fn written(piece: &Piece, direction: Direction) -> Written {
     match (direction, piece.stored) {
-        (Direction::Out, Side::Memory(address)) => (0, address, address + piece.len),
-        _ => (piece.root.raw(), piece.offset, piece.offset + piece.len),
+        (Direction::Out, Side::Memory(address)) => (0, 0, address, address + piece.len),
+        (Direction::Out, Side::File { file, offset }) => (1, file, offset, offset + piece.len),
+        (Direction::Out, Side::Remote { root, offset }) => (2, root.raw(), offset, offset + piece.len),
+        _ => (2, piece.root.raw(), piece.offset, piece.offset + piece.len),
     }
 }
 
@@ -32,24 +34,24 @@ fn written(piece: &Piece, direction: Direction) -> Written {
 /// not fit 64 bits.
 pub fn check(pieces: &impl Pieces, direction: Direction) -> Result<Totals, Fault> {
     let mut totals = Totals { count: pieces.count(), bytes: 0 };
-    let (mut last, mut ascending) = ((0u64, 0u64), true);
+    let (mut last, mut ascending) = ((0u8, 0u64, 0u64), true);
     for index in 0..totals.count {
         let piece = pieces.piece(index)?;
         let sum = totals.bytes.checked_add(piece.len);
         let overflow = Fault::caller(Kind::OutOfRange, Site::Batch, Why::Overflow, [totals.bytes, piece.len]);
         totals.bytes = sum.ok_or(overflow)?;
         if piece.len > 0 {
-            let (home, begin, end) = written(&piece, direction);
-            ascending &= (home, begin) >= last;
-            last = (home, end);
+            let (kind, home, begin, end) = written(&piece, direction);
+            ascending &= (kind, home, begin) >= last;
+            last = (kind, home, end);
         }
     }
     if ascending || pieces.disjoint() { Ok(totals) } else { disjoint(pieces, direction).map(|()| totals) }
 }
 
 fn overlap(a: &Written, b: &Written) -> Result<(), Fault> {
-    if a.0 == b.0 && a.1 < b.2 && b.1 < a.2 {
-        return Err(Fault::caller(Kind::InvalidArgument, Site::Batch, Why::Overlap, [a.1, b.1]));
+    if (a.0, a.1) == (b.0, b.1) && a.2 < b.3 && b.2 < a.3 {
+        return Err(Fault::caller(Kind::InvalidArgument, Site::Batch, Why::Overlap, [a.2, b.2]));
     }
     Ok(())
 }

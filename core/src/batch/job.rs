@@ -1,13 +1,15 @@
 //! Phase two: a state machine that issues chunks, watches them end, and only then tells the caller.
 
-use super::{Chunk, Direction, Pieces, Plan, Side, Totals};
+use super::{
+    Chunk, Direction, Pieces, Plan, Totals,
+    way::{Moved, STAGE_MIN, Staging, Way},
+};
 use crate::{
-    bits::{Access, Usage},
-    device::{Device, Hint, Op, PEER_HOST},
+    device::Device,
     env::{Env, Mutex},
     fault::{Blame, Fault, Kind, Site, Why},
     handle::Handle,
-    runtime::{Queue, Runtime, Span, Worked},
+    runtime::{Queue, Runtime, Worked},
     timeline::{Look, Point},
     word::Word64,
 };
@@ -48,6 +50,10 @@ pub struct BatchOptions<'a, D: Device, E: Env> {
     pub direction: Direction,
     /// Queues in order on the device of the buffers, 1 to 8; each is one timeline of the batch.
     pub queues: &'a [Handle<Queue<D, E>>],
+    /// Queues on the far side, of files or of another device: as many as `queues`, or none if there is no such side.
+    pub feeders: &'a [Handle<Queue<D, E>>],
+    /// Memory of the process between the two sides.
+    pub staging: Option<Staging>,
     /// Reached before the first chunk is issued.
     pub waits: &'a [Point],
     /// Signalled when all has ended well, failed when all has ended otherwise.
@@ -64,11 +70,15 @@ enum State {
 struct Flight {
     chunk: Chunk,
     end: Point,
+    /// The staging slot it uses.
+    slot: u32,
 }
 
 struct Running<D: Device, E: Env, const FLIGHT: usize> {
     state: State,
     queues: Vec<Handle<Queue<D, E>>, { super::LANES_MAX }>,
+    feeders: Vec<Handle<Queue<D, E>>, { super::LANES_MAX }>,
+    staging: Option<Staging>,
     waits: Vec<Point, POINTS_MAX>,
     signals: Vec<Point, POINTS_MAX>,
     plan: Plan,
@@ -97,13 +107,25 @@ impl<D: Device, E: Env, S: Pieces, const FLIGHT: usize> Batch<D, E, S, FLIGHT> {
             let limit = [lanes as u64, super::LANES_MAX as u64];
             return Err(Fault::caller(Kind::InvalidArgument, Site::Batch, Why::Limit, limit));
         }
+        let feeders = options.feeders.len();
+        let staged = options.staging.is_some_and(|s| s.slots == 0 || s.slot_len < STAGE_MIN || feeders == 0);
+        if (feeders != 0 && feeders != lanes) || staged {
+            let given = [feeders as u64, lanes as u64];
+            return Err(Fault::caller(Kind::InvalidArgument, Site::Batch, Why::Mismatch, given));
+        }
+        let mut plan = Plan::new(totals, lanes);
+        if let Some(staging) = &options.staging {
+            plan.at_most(staging.slot_len);
+        }
         let too_many = Fault::full(Site::Batch, POINTS_MAX as u64);
         let running = Running {
             state: State::Waiting,
             queues: Vec::from_slice(options.queues).map_err(|_| too_many)?,
+            feeders: Vec::from_slice(options.feeders).map_err(|_| too_many)?,
+            staging: options.staging,
             waits: Vec::from_slice(options.waits).map_err(|_| too_many)?,
             signals: Vec::from_slice(options.signals).map_err(|_| too_many)?,
-            plan: Plan::new(totals, lanes),
+            plan,
             flight: Vec::new(),
             pending: None,
             first: None,
@@ -199,7 +221,7 @@ impl<D: Device, E: Env, S: Pieces, const FLIGHT: usize> Batch<D, E, S, FLIGHT> {
             if self.control.cancelled() {
                 run.first.get_or_insert(cancelled());
             }
-            if run.first.is_some() || run.plan.is_done(&self.pieces) {
+            if run.first.is_some() || (run.pending.is_none() && run.plan.is_done(&self.pieces)) {
                 return Some(State::Draining);
             }
             let under_way: u64 = run.flight.iter().map(|flight| flight.chunk.piece.len).sum();
@@ -217,9 +239,14 @@ impl<D: Device, E: Env, S: Pieces, const FLIGHT: usize> Batch<D, E, S, FLIGHT> {
                 }
             };
             self.pieces.soon(&chunk.piece);
-            let (end, fault) = self.submit(runtime, run.queues[chunk.lane], &chunk);
+            let (slot, way) = self.way(run, &chunk);
+            let Some(slot) = slot else {
+                run.pending = Some(chunk);
+                return None;
+            };
+            let Moved { end, fault } = way.issue(runtime, &chunk.piece);
             if let Some(end) = end {
-                drop(run.flight.push(Flight { chunk, end }));
+                drop(run.flight.push(Flight { chunk, end, slot }));
             }
             match fault {
                 // No room to hold it: once something under way has ended there is.
@@ -233,42 +260,30 @@ impl<D: Device, E: Env, S: Pieces, const FLIGHT: usize> Batch<D, E, S, FLIGHT> {
         }
     }
 
+    /// The queues and the staging slot of a chunk. `None`: no slot is free, wait for one.
+    fn way(&self, run: &Running<D, E, FLIGHT>, chunk: &Chunk) -> (Option<u32>, Way<D, E>) {
+        let taken = |slot: u32| run.flight.iter().any(|flight| flight.slot == slot);
+        let (slot, stage) = match &run.staging {
+            // Without staging nobody looks at the slot.
+            None => (Some(u32::MAX), None),
+            Some(staging) => {
+                let slot = (0..staging.slots).find(|slot| !taken(*slot));
+                (slot, slot.map(|slot| staging.address + slot as u64 * staging.slot_len))
+            }
+        };
+        let way = Way {
+            direction: self.direction,
+            queue: run.queues[chunk.lane],
+            feeder: run.feeders.get(chunk.lane).copied(),
+            stage,
+        };
+        (slot, way)
+    }
+
     fn next_chunk(&self, run: &mut Running<D, E, FLIGHT>) -> Result<Option<Chunk>, Fault> {
         let mut under_way = [0; super::LANES_MAX];
         run.flight.iter().for_each(|flight| under_way[flight.chunk.lane] += 1);
         run.plan.next(&self.pieces, |lane| under_way[lane] < FLIGHT_PER_LANE)
-    }
-
-    /// Submits a chunk. Where what was submitted ends, and what went wrong: both, if only a part was.
-    fn submit(
-        &self,
-        runtime: &Runtime<D, E>,
-        queue: Handle<Queue<D, E>>,
-        chunk: &Chunk,
-    ) -> (Option<Point>, Option<Fault>) {
-        let piece = &chunk.piece;
-        let access = match self.direction {
-            Direction::In => Access::WRITE,
-            Direction::Out => Access::READ,
-        };
-        let span = Span { root: piece.root, offset: piece.offset, len: piece.len };
-        let known = match runtime.usable(&span, access, Usage::TRANSFER, Site::Batch) {
-            Ok(known) => known,
-            Err(fault) => return (None, Some(fault)),
-        };
-        let (address, peer) = (known.base + piece.offset, known.device as u16);
-        match piece.stored {
-            Side::Memory(stored) => {
-                let (from, to, peers) = match self.direction {
-                    Direction::In => (stored, address, [PEER_HOST, peer]),
-                    Direction::Out => (address, stored, [peer, PEER_HOST]),
-                };
-                one(runtime, queue, Op::Copy { from, to, len: piece.len, peers })
-            }
-            Side::Splat { pattern, len } => {
-                splat(runtime, queue, address, piece.len, &pattern[..len as usize])
-            }
-        }
     }
 
     /// Signals, or fails what was to be signalled, now that nothing is under way.
@@ -278,43 +293,6 @@ impl<D: Device, E: Env, S: Pieces, const FLIGHT: usize> Batch<D, E, S, FLIGHT> {
             Some(fault) => runtime.fail_signals(&run.signals, fault),
         }
     }
-}
-
-fn one<D: Device, E: Env>(
-    runtime: &Runtime<D, E>,
-    queue: Handle<Queue<D, E>>,
-    op: Op<'_>,
-) -> (Option<Point>, Option<Fault>) {
-    match runtime.submit(queue, &[], op, &[], Hint::None) {
-        Ok(Some(end)) => (Some(end), None),
-        // A queue of free order gives no points, so nobody could tell when the chunk has ended.
-        Ok(None) => (None, Some(Fault::caller(Kind::FailedPrecondition, Site::Batch, Why::State, [1, 0]))),
-        Err(fault) => (None, Some(fault)),
-    }
-}
-
-/// A pattern over `len` bytes: whole repetitions by a fill, what is left by an update.
-fn splat<D: Device, E: Env>(
-    runtime: &Runtime<D, E>,
-    queue: Handle<Queue<D, E>>,
-    to: u64,
-    len: u64,
-    pattern: &[u8],
-) -> (Option<Point>, Option<Fault>) {
-    let rest = len % pattern.len() as u64;
-    let whole = len - rest;
-    let mut filled = None;
-    if whole > 0 {
-        match one(runtime, queue, Op::Fill { to, len: whole, pattern }) {
-            (end, None) => filled = end,
-            failed => return failed,
-        }
-    }
-    if rest == 0 {
-        return (filled, None);
-    }
-    let (end, fault) = one(runtime, queue, Op::Update { to: to + whole, bytes: &pattern[..rest as usize] });
-    (end.or(filled), fault)
 }
 
 fn cancelled() -> Fault {

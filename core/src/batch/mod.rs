@@ -8,10 +8,12 @@
 mod check;
 mod job;
 mod plan;
+mod way;
 
 pub use check::{CHECK_QUADRATIC_MAX, Totals, check};
 pub use job::{Batch, BatchOptions, Control, FLIGHT_BYTES_MAX, POINTS_MAX};
 pub use plan::{CHUNK_MAX, CHUNK_MIN, Chunk, LANES_MAX, OP_COST, Plan};
+pub use way::{STAGE_MIN, Staging};
 
 use crate::{
     bits::Access,
@@ -40,6 +42,17 @@ pub enum Stored {
     Memory {
         /// First byte.
         address: u64,
+        /// Bytes.
+        len: u64,
+        /// How it was opened.
+        access: Access,
+    },
+    /// In a file that a backend of files reads and writes.
+    File {
+        /// That backend's word for the file.
+        file: u64,
+        /// First byte.
+        offset: u64,
         /// Bytes.
         len: u64,
         /// How it was opened.
@@ -81,6 +94,20 @@ pub struct Target {
 pub enum Side {
     /// From this address on.
     Memory(u64),
+    /// In a file, from this offset on.
+    File {
+        /// The word of the backend of files.
+        file: u64,
+        /// First byte.
+        offset: u64,
+    },
+    /// In a root on another device, from this offset on.
+    Remote {
+        /// That root.
+        root: Handle<Record>,
+        /// First byte.
+        offset: u64,
+    },
     /// The pattern, rotated so that it begins with the piece's first byte.
     Splat {
         /// The pattern.
@@ -131,7 +158,7 @@ pub fn resolve(
     direction: Direction,
 ) -> Result<Piece, Fault> {
     let (len, access) = match *stored {
-        Stored::Memory { len, access, .. } => (len, access),
+        Stored::Memory { len, access, .. } | Stored::File { len, access, .. } => (len, access),
         Stored::Splat { len, .. } => (len, Access::READ),
     };
     let needed = match direction {
@@ -146,6 +173,7 @@ pub fn resolve(
     inside(item.buffer_offset, item.len, target.len)?;
     let side = match *stored {
         Stored::Memory { address, .. } => Side::Memory(address + item.parameter_offset),
+        Stored::File { file, offset, .. } => Side::File { file, offset: offset + item.parameter_offset },
         Stored::Splat { mut pattern, pattern_len, .. } => {
             let step = (pattern_len as usize).clamp(1, 16);
             pattern[..step].rotate_left((item.parameter_offset % step as u64) as usize);

@@ -44,6 +44,11 @@ impl Plan {
         Plan { next: 0, into: 0, chunk, lanes, issued: [0; LANES_MAX], retired: [0; LANES_MAX] }
     }
 
+    /// Chunks of at most so many bytes, a multiple of 4096.
+    pub fn at_most(&mut self, bytes: u64) {
+        self.chunk = self.chunk.min(bytes / CHUNK_STEP * CHUNK_STEP).max(CHUNK_STEP);
+    }
+
     /// Bytes of a chunk.
     pub fn chunk_bytes(&self) -> u64 {
         self.chunk
@@ -127,16 +132,24 @@ fn cost(len: u64) -> u64 {
 fn part(piece: &Piece, at: u64, len: u64) -> Piece {
     let stored = match piece.stored {
         Side::Memory(address) => Side::Memory(address + at),
-        splat => splat,
+        Side::File { file, offset } => Side::File { file, offset: offset + at },
+        Side::Remote { root, offset } => Side::Remote { root, offset: offset + at },
+        splat @ Side::Splat { .. } => splat,
     };
     Piece { stored, root: piece.root, offset: piece.offset + at, len }
 }
 
 /// Whether `next` goes on where `chunk` ends, on both sides.
 fn follows(chunk: &Piece, next: &Piece) -> bool {
-    let memory = match (chunk.stored, next.stored) {
+    let stored = match (chunk.stored, next.stored) {
         (Side::Memory(a), Side::Memory(b)) => a + chunk.len == b,
+        (Side::File { file: f, offset: a }, Side::File { file: g, offset: b }) => {
+            f == g && a + chunk.len == b
+        }
+        (Side::Remote { root: r, offset: a }, Side::Remote { root: s, offset: b }) => {
+            r == s && a + chunk.len == b
+        }
         _ => false,
     };
-    memory && chunk.root == next.root && chunk.offset + chunk.len == next.offset
+    stored && chunk.root == next.root && chunk.offset + chunk.len == next.offset
 }

@@ -102,7 +102,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
     fn allocate_block(&self, owner: &'static D, want: &Want) -> Result<Block, Fault> {
         let block = match owner.allocate(want) {
             Err(fault) if fault.kind == Kind::ResourceExhausted && self.late_count() > 0 => {
-                self.poll();
+                self.pass_now();
                 owner.allocate(want)?
             }
             other => other?,

@@ -57,6 +57,11 @@ impl<D: Device, E: Env> Runtime<D, E> {
         passed.unwrap_or(Next::Told)
     }
 
+    /// A whole pass, after whoever pumps is through.
+    pub(crate) fn pass_now(&self) {
+        self.pump.with(|()| self.pass());
+    }
+
     /// Leaves a mark for the one who pumps. He may have left just before it, so the lock is tried once more: if it is
     /// still held, the mark was there before he leaves.
     fn try_again(&self) -> Option<Next> {

@@ -27,11 +27,21 @@ impl Default for QueueOptions {
 }
 
 impl<D: Device, E: Env> Runtime<D, E> {
-    /// A queue on a device.
+    /// A queue on a device. When lanes are short, queues that were closed are let go of first.
     ///
     /// # Errors
     /// `InvalidDevice`; `ResourceExhausted` when the device has no lane or the store no slot left; what the backend says.
     pub fn queue(&self, device: usize, options: QueueOptions) -> Result<Handle<Queue<D, E>>, Fault> {
+        match self.try_queue(device, options) {
+            Err(fault) if fault.kind == Kind::ResourceExhausted => {
+                self.pass_now();
+                self.try_queue(device, options)
+            }
+            other => other,
+        }
+    }
+
+    fn try_queue(&self, device: usize, options: QueueOptions) -> Result<Handle<Queue<D, E>>, Fault> {
         let owner = self.device(device, Site::Queue)?;
         let caps = owner.caps();
         let timeline = self.timeline(0).map_err(|f| f.at(Site::Queue))?;

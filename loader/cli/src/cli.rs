@@ -119,6 +119,12 @@ pub(crate) struct LoadArgs {
     /// Timelines to spread the load over
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=8))]
     pub(crate) timelines: u8,
+    /// How files are read: `auto` maps them, and reads them where the file system is reached over a network
+    #[arg(long, value_name = "WAY", default_value = "auto")]
+    pub(crate) io: Io,
+    /// Host memory between files and a device that does not share it, at most
+    #[arg(long, value_name = "BYTES", default_value = "32MiB", value_parser = bytes)]
+    pub(crate) staging: u64,
     /// Check everything and say what would be done
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -139,4 +145,42 @@ pub(crate) struct DemoArgs {
     /// The device
     #[arg(long, value_name = "DEVICE", default_value = "host:0")]
     pub(crate) device: String,
+}
+
+/// How files are read.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Io {
+    /// Mapped, or read over a network
+    Auto,
+    /// Mapped into memory
+    Mmap,
+    /// Read in large pieces
+    Read,
+}
+
+impl From<Io> for wharf::Io {
+    fn from(io: Io) -> Self {
+        match io {
+            Io::Auto => wharf::Io::Auto,
+            Io::Mmap => wharf::Io::Map,
+            Io::Read => wharf::Io::Read,
+        }
+    }
+}
+
+/// Bytes with a unit: `4096`, `64KiB`, `32MiB`, `1GB`.
+fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().map_err(|_| "a number of bytes, as in 64MiB".to_owned())?;
+    let unit: u64 = match text[digits..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "kb" => 1000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        unit => return Err(format!("unit `{unit}` is not one of B, KiB, MiB, GiB, kB, MB, GB")),
+    };
+    number.checked_mul(unit).ok_or_else(|| "more bytes than fit 64 bits".to_owned())
 }

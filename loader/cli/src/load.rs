@@ -59,8 +59,9 @@ pub(crate) fn run(global: &Global, args: &LoadArgs, out: &mut Out) -> Result<(),
     if args.dry_run {
         return plan(&device, &tensors, bytes, args, out);
     }
+    let options = LoadOptions { timelines: args.timelines.into(), io: args.io.into(), staging: args.staging };
     let begin = Instant::now();
-    let load = device.load(&parameters, &names, LoadOptions { timelines: args.timelines.into() })?;
+    let load = device.load(&parameters, &names, options)?;
     let timelines = load.timelines();
     let buffers = watch(load, bytes)?;
     let seconds = begin.elapsed().as_secs_f64();

@@ -5,11 +5,16 @@
 //! Nothing is concluded from the bytes beyond what the table proved at the file's length when it was opened.
 #![allow(unsafe_code)]
 
-use crate::error::{Error, ErrorKind, Result};
+use super::remote;
+use crate::{
+    error::{Error, ErrorKind, Result},
+    files::OpenFile,
+};
 use memmap2::{Mmap, MmapMut};
 use std::{
     fs::{File, OpenOptions},
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 use wharf_core::{
     archive::{self, Class, Format, Index, Input, Stop},
@@ -37,6 +42,8 @@ pub struct ArchiveFile {
     path: PathBuf,
     bytes: Bytes,
     index: Index,
+    mode: Mode,
+    by_number: OnceLock<OpenFile>,
 }
 
 impl ArchiveFile {
@@ -53,7 +60,7 @@ impl ArchiveFile {
             None => Index::read(input),
         };
         let index = index.map_err(|stop| at_fault(path, stop))?;
-        Ok(ArchiveFile { path: path.to_owned(), bytes, index })
+        Ok(ArchiveFile { path: path.to_owned(), bytes, index, mode, by_number: OnceLock::new() })
     }
 
     /// The file.
@@ -74,6 +81,23 @@ impl ArchiveFile {
             Bytes::Write(_) => Access::READ | Access::WRITE,
             _ => Access::READ,
         }
+    }
+    /// The file's number at the backend of files; opened when first asked for.
+    pub(crate) fn number(&self) -> Result<u64> {
+        if let Some(open) = self.by_number.get() {
+            return Ok(open.number());
+        }
+        let file = open(&self.path, self.mode)?;
+        let facts = file.metadata().map_err(|error| Error::io(&self.path, "cannot be examined", &error))?;
+        if facts.len() != self.bytes().len() as u64 {
+            let message = format!("{}: the file has changed since it was opened", self.path.display());
+            return Err(Error::new(ErrorKind::Io, message).in_file(&self.path));
+        }
+        Ok(self.by_number.get_or_init(|| OpenFile::new(file)).number())
+    }
+    /// Whether the file lies on a file system that is reached over a network, where page by page is slow.
+    pub(crate) fn is_remote(&self) -> bool {
+        remote::is_remote(&self.path)
     }
     /// Whether an address lies in the mapping.
     pub(crate) fn holds(&self, address: u64) -> bool {
@@ -102,12 +126,16 @@ impl Bytes {
     }
 }
 
-fn map(path: &Path, mode: Mode) -> Result<Bytes> {
+fn open(path: &Path, mode: Mode) -> Result<File> {
     let opened = match mode {
         Mode::Read => File::open(path),
         Mode::Write => OpenOptions::new().read(true).write(true).open(path),
     };
-    let file = opened.map_err(|error| Error::io(path, "cannot be opened", &error))?;
+    opened.map_err(|error| Error::io(path, "cannot be opened", &error))
+}
+
+fn map(path: &Path, mode: Mode) -> Result<Bytes> {
+    let file = open(path, mode)?;
     let facts = file.metadata().map_err(|error| Error::io(path, "cannot be examined", &error))?;
     if facts.is_dir() {
         let error =

@@ -1,12 +1,14 @@
 //! Parameters: the tensors of one or more archives, by name.
 
 mod file;
+mod remote;
 mod shards;
 
 pub use file::{ArchiveFile, Mode};
 
 use crate::{
     error::{Error, ErrorKind, Result},
+    load::Io,
     near,
 };
 use file::fault;
@@ -223,14 +225,19 @@ impl Parameters {
     ///
     /// # Errors
     /// No such tensor; one whose bytes are in another file.
-    pub(crate) fn stored(&self, name: &str) -> Result<Stored> {
+    pub(crate) fn stored(&self, name: &str, io: Io) -> Result<Stored> {
         let (file, entry) = self.place(name)?;
         let file = &self.files[file].file;
         let gone = || Error::new(ErrorKind::Internal, "a listed tensor is gone");
         let item = file.index().entry(entry).ok_or_else(gone)?;
         match item.data {
             Data::Range { offset, len } => {
-                Ok(Stored::Memory { address: file.address() + offset, len, access: file.access() })
+                let access = file.access();
+                let read = io == Io::Read || (io == Io::Auto && file.is_remote());
+                Ok(match read && len > 0 {
+                    true => Stored::File { file: file.number()?, offset, len, access },
+                    false => Stored::Memory { address: file.address() + offset, len, access },
+                })
             }
             Data::Splat { pattern, pattern_len, len } => Ok(Stored::Splat { pattern, pattern_len, len }),
             Data::External { path, .. } => {

@@ -200,7 +200,14 @@ fn gather(
     let entries = Entries { stored, target };
     let totals = at("check", batch::check(&entries, Direction::In))?;
     let over = Point { timeline: at("timeline", RUNTIME.timeline(0))?, value: 1 };
-    let options = BatchOptions { direction: Direction::In, queues, waits: &[], signals: &[over] };
+    let options = BatchOptions {
+        direction: Direction::In,
+        queues,
+        feeders: &[],
+        staging: None,
+        waits: &[],
+        signals: &[over],
+    };
     let batch: Batch<Board, Bare, Entries, 8> = at("batch", Batch::new(entries, &totals, &options))?;
     let mut steps = 0;
     while batch.step(&RUNTIME) == Worked::Waiting {

@@ -6,6 +6,7 @@
 
 use super::{
     instance::{Instance, Use, need},
+    lane::Peers,
     lane::{DynGauge, DynLane},
 };
 use crate::{
@@ -22,7 +23,7 @@ use wharf_core::{
 /// A device of a plugin. It is started at the first call that needs it to be.
 pub struct DynDevice {
     pub(super) instance: Arc<Instance>,
-    pub(super) handles: &'static [u64],
+    pub(super) peers: Peers,
     pub(super) handle: u64,
     epoch: u32,
     caps: Caps,
@@ -47,7 +48,15 @@ impl DynDevice {
             calls.check(unsafe { ask(handle, To::to_mut(&raw mut caps)) }, Site::Device)?;
         }
         let caps = decode(&caps, instance.backend())?;
-        Ok(DynDevice { instance, handles, handle, epoch, caps, started: OnceLock::new() })
+        let peers = Peers { first: 0, handles };
+        Ok(DynDevice { instance, peers, handle, epoch, caps, started: OnceLock::new() })
+    }
+
+    /// The same device of a runtime that numbers this plugin's devices from `first` on (0 unless said).
+    #[must_use]
+    pub fn numbered_from(mut self, first: u16) -> Self {
+        self.peers.first = first;
+        self
     }
 
     /// The plugin that it belongs to.

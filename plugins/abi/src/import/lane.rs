@@ -35,7 +35,7 @@ const BATCH: usize = 16;
 pub struct DynLane {
     submit: SubmitFn,
     queue: u64,
-    handles: &'static [u64],
+    peers: Peers,
     cell: &'static Cell,
     calls: &'static Calls,
     instance: Arc<Instance>,
@@ -79,7 +79,7 @@ impl DynLane {
         }
         device.instance.lanes().fetch_add(1, AcqRel);
         let instance = device.instance.clone();
-        let lane = DynLane { submit, queue, handles: device.handles, cell, calls, instance };
+        let lane = DynLane { submit, queue, peers: device.peers, cell, calls, instance };
         let gauge = DynGauge { poll, queue, cell, calls, generation: cell.generation() };
         Ok((lane, gauge, queue as usize))
     }
@@ -130,7 +130,7 @@ impl DynLane {
         let mut ops = [const { MaybeUninit::<tables::Op>::uninit() }; N];
         let (mut ready, mut refused) = (0u32, None);
         for (place, step) in ops.iter_mut().zip(steps) {
-            if !encode(step, self.handles, place) {
+            if !encode(step, &self.peers, place) {
                 refused = Some(step);
                 break;
             }
@@ -151,7 +151,7 @@ impl DynLane {
             return self.short(status, taken, ready);
         }
         match refused {
-            Some(step) => Err((taken as usize, refusal(step, self.handles))),
+            Some(step) => Err((taken as usize, refusal(step, &self.peers))),
             None => Ok(taken as usize),
         }
     }
@@ -180,7 +180,7 @@ impl DynLane {
 /// Writes a step as it crosses, each kind straight to its place: a detour over a value costs more than the call.
 /// `false`: it cannot cross, and [`refusal`] says why.
 #[inline(always)]
-fn encode(step: &Step<'_>, handles: &[u64], place: &mut MaybeUninit<tables::Op>) -> bool {
+fn encode(step: &Step<'_>, peers: &Peers, place: &mut MaybeUninit<tables::Op>) -> bool {
     let tell = if step.tell { op_flag::TELL } else { 0 };
     let stamp = if step.stamp { op_flag::STAMP } else { 0 };
     let (kind, done) = (step.op.kind() as u16, step.done);
@@ -190,7 +190,7 @@ fn encode(step: &Step<'_>, handles: &[u64], place: &mut MaybeUninit<tables::Op>)
     match step.op {
         Op::Barrier => put(OpArgs { after: AfterArgs { queue: 0, value: 0 } }),
         Op::Copy { from, to, len, peers: [a, b] } => {
-            let (Some(from_device), Some(to_device)) = (peer(a, handles), peer(b, handles)) else {
+            let (Some(from_device), Some(to_device)) = (peers.handle(a), peers.handle(b)) else {
                 return false;
             };
             put(OpArgs { copy: CopyArgs { from, to, len, from_device, to_device } });
@@ -221,14 +221,14 @@ fn encode(step: &Step<'_>, handles: &[u64], place: &mut MaybeUninit<tables::Op>)
 
 /// Why a step cannot cross.
 #[cold]
-fn refusal(step: &Step<'_>, handles: &[u64]) -> Fault {
+fn refusal(step: &Step<'_>, peers: &Peers) -> Fault {
     if let Op::Launch { args, .. } = step.op {
         let values = [args.len() as u64, u32::MAX.into()];
         return Fault::caller(Kind::InvalidArgument, Site::Launch, Why::Limit, values);
     }
     let index = match step.op {
         Op::Copy { peers: [a, b], .. } => {
-            if peer(a, handles).is_none() {
+            if peers.handle(a).is_none() {
                 a
             } else {
                 b
@@ -236,13 +236,30 @@ fn refusal(step: &Step<'_>, handles: &[u64]) -> Fault {
         }
         _ => 0,
     };
-    Fault::caller(Kind::InvalidDevice, Site::Copy, Why::Limit, [index.into(), handles.len() as u64])
+    Fault::caller(Kind::InvalidDevice, Site::Copy, Why::Limit, [index.into(), peers.last().into()])
 }
 
-/// The handle of a device of this plugin, 0 for the host.
-#[inline(always)]
-fn peer(index: u16, handles: &[u64]) -> Option<u64> {
-    if index == PEER_HOST { Some(0) } else { handles.get(usize::from(index)).copied() }
+/// The plugin's devices as core numbers them: one after the other from `first` on.
+#[derive(Clone, Copy)]
+pub(super) struct Peers {
+    pub(super) first: u16,
+    pub(super) handles: &'static [u64],
+}
+
+impl Peers {
+    /// The handle of a device of this plugin, 0 for the host.
+    #[inline(always)]
+    fn handle(&self, index: u16) -> Option<u64> {
+        if index == PEER_HOST {
+            return Some(0);
+        }
+        self.handles.get(usize::from(index.checked_sub(self.first)?)).copied()
+    }
+
+    /// The number of its last device.
+    fn last(&self) -> u16 {
+        self.first + (self.handles.len() as u16).saturating_sub(1)
+    }
 }
 
 impl DynGauge {
