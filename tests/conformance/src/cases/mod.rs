@@ -1,0 +1,24 @@
+//! All cases, by group. Each file is one group; each case says its rule and where the rule comes from: `design` and
+//! `decisions` are this project's, `iree` and `liboffload` the systems it follows, with section or file.
+
+mod memory;
+mod timeline;
+mod transfer;
+mod wait;
+
+use crate::case::Case;
+
+/// All cases in the order of their groups.
+pub fn all() -> impl Iterator<Item = Case> {
+    [memory::CASES, transfer::CASES, timeline::CASES, wait::CASES].into_iter().flatten().copied()
+}
+
+/// A case in a table.
+macro_rules! cases {
+    ($($name:literal, [$($need:expr),*], $rule:literal => $check:path;)*) => {
+        /// The cases of this group.
+        pub(super) const CASES: &[$crate::Case] =
+            &[$($crate::Case { name: $name, rule: $rule, needs: &[$($need),*], check: $check }),*];
+    };
+}
+pub(crate) use cases;
