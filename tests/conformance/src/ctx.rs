@@ -14,8 +14,8 @@ use crate::{
 use std::{
     ops::Deref,
     sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering::*},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering::*},
     },
     thread,
     time::{Duration, Instant},
@@ -23,9 +23,10 @@ use std::{
 use wharf::os::deadline;
 use wharf_core::{
     bits::{Access, MemoryType, Usage},
+    buffer::Home,
     device::Want,
     env::Deadline,
-    fault::Kind,
+    fault::{Fault, Kind},
     handle::Handle,
     record::Record,
     runtime::{Around, KernelRecord, Order, ProgramRecord, QueueOptions, Span},
@@ -48,7 +49,7 @@ struct Made {
 
 /// The runtime of a case. Everything of [`Rig`] can be called on it.
 pub struct Ctx {
-    rig: Box<dyn Rig>,
+    rig: Arc<dyn Rig>,
     facts: Facts,
     pumps: bool,
     nudged: bool,
@@ -65,7 +66,7 @@ impl Deref for Ctx {
 
 impl Ctx {
     pub(crate) fn new(rig: Box<dyn Rig>, facts: Facts, pumps: bool, nudged: bool) -> Self {
-        Ctx { rig, facts, pumps, nudged, made: Mutex::default(), blocks: HostBlocks::default() }
+        Ctx { rig: rig.into(), facts, pumps, nudged, made: Mutex::default(), blocks: HostBlocks::default() }
     }
 
     /// Runs `f` beside a pump thread, where the mode has one.
@@ -230,6 +231,11 @@ impl Ctx {
         host
     }
 
+    /// The runtime as a home of buffers.
+    pub fn home(&self) -> HomeOf {
+        HomeOf(self.rig.clone())
+    }
+
     /// Host memory of the context as memory of the device under test.
     ///
     /// # Errors
@@ -239,6 +245,28 @@ impl Ctx {
         // SAFETY: the context gives host memory back after it has released its records.
         let record = unsafe { self.rig.wrap(0, host.ptr(), want, None) }?;
         Ok(self.note(record))
+    }
+
+    /// As [`Ctx::wrapped`], counting releases; the record is the caller's.
+    ///
+    /// # Errors
+    /// As `Runtime::wrap`.
+    #[track_caller]
+    pub fn wrapped_counted(&self, host: Host, want: &Want, count: &'static AtomicU32) -> Outcome<Handle<Record>> {
+        let user = std::ptr::from_ref(count).cast_mut().cast();
+        // SAFETY: the context gives host memory back after its queues have drained; the counter is there for ever.
+        Ok(unsafe { self.rig.wrap(0, host.ptr(), want, Some((released, user))) }?)
+    }
+
+    /// A wrap of an address that must be refused.
+    ///
+    /// # Errors
+    /// As `Runtime::wrap`.
+    pub fn wrap_raw(&self, address: u64, len: u64, align: u64, count: &'static AtomicU32) -> Result<Handle<Record>, Fault> {
+        let user = std::ptr::from_ref(count).cast_mut().cast();
+        let host = std::ptr::without_provenance_mut(address as usize);
+        // SAFETY: nothing is ever submitted on it, and the counter is there for ever.
+        unsafe { self.rig.wrap(0, host, &Want { align, ..want(len) }, Some((released, user))) }
     }
 
     /// All of a root.
@@ -330,7 +358,7 @@ impl Ctx {
     /// # Errors
     /// What it came to instead.
     #[track_caller]
-    pub fn fails(&self, point: Point, kind: Kind) -> Outcome<wharf_core::fault::Fault> {
+    pub fn fails(&self, point: Point, kind: Kind) -> Outcome<Fault> {
         refused(self.rig.wait(point, self.soon()), kind)
     }
 
@@ -359,7 +387,7 @@ impl Ctx {
     }
 
     /// Takes down what the case made.
-    pub(crate) fn take_down(&self) -> Outcome {
+    pub(crate) fn take_down(&self, limit: Duration) -> Outcome {
         let made = std::mem::take(&mut *self.made());
         // Who still waits for a timeline of the case is cancelled, so that the queues drain.
         for timeline in made.timelines {
@@ -368,7 +396,7 @@ impl Ctx {
         for queue in made.queues {
             let _ = self.rig.close(queue); // Unless the case did.
         }
-        if !self.rig.drain(self.soon()) {
+        if !self.rig.drain(deadline(limit)) {
             return Err(Fail::new("expected the closed queues to drain, got stuck work or late frees"));
         }
         for program in made.programs {
@@ -394,6 +422,24 @@ impl Ctx {
             return Err(Fail::new(format!("expected nothing held, got bell interest {interest}, refused frees {refused}")));
         }
         Ok(())
+    }
+}
+
+extern "C" fn released(user: *mut ()) {
+    // SAFETY: the counter of `wrapped_counted` or `wrap_raw`, there for ever.
+    unsafe { &*user.cast::<AtomicU32>() }.fetch_add(1, SeqCst);
+}
+
+/// Where the roots of buffers live.
+#[derive(Clone)]
+pub struct HomeOf(Arc<dyn Rig>);
+
+impl Home for HomeOf {
+    fn retain(&self, root: Handle<Record>) -> Result<(), Fault> {
+        self.0.retain(root)
+    }
+    fn release(&self, root: Handle<Record>) {
+        let _ = self.0.release(root); // A refusal is counted, and looked at in the end.
     }
 }
 

@@ -58,6 +58,22 @@ pub const KNOWN: &[Known] = &[
         reason: "core numbers the devices of a copy over all plugins, the tables' import over its own",
     },
     Known {
+        case: "fill.pattern_17",
+        backends: &["dma"],
+        modes: &[],
+        forms: &[],
+        sometimes: false,
+        reason: "the engine refuses patterns above 16 bytes, caps do not say so and core does not do it otherwise",
+    },
+    Known {
+        case: "fill.pattern_1000",
+        backends: &["dma"],
+        modes: &[],
+        forms: &[],
+        sometimes: false,
+        reason: "the engine refuses patterns above 16 bytes, caps do not say so and core does not do it otherwise",
+    },
+    Known {
         case: "transfer.update_64k",
         backends: &["dma"],
         modes: &[],

@@ -3,7 +3,7 @@
 use crate::{
     case::{Case, Fail, Outcome},
     cases,
-    ctx::Ctx,
+    ctx::{Ctx, LIMIT},
     known::{PUMP_NEEDS_NUDGES, known},
     mode::Mode,
     report::{Line, Report, Result},
@@ -13,9 +13,12 @@ use crate::{
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
-    time::Instant,
+    time::{Duration, Instant},
 };
 use wharf_core::device::Pace;
+
+/// How long the work of a failed case may take to drain.
+const FAILED_LIMIT: Duration = Duration::from_millis(500);
 
 /// What to run.
 #[derive(Clone)]
@@ -67,7 +70,8 @@ fn one(open: &Open, mode: Mode, case: &Case) -> Result {
     let ctx = Ctx::new(rig, open.facts, mode.pumps(), nudged);
     let outcome = ctx.pumped(|| {
         let checked = caught(|| (case.check)(&ctx));
-        let taken_down = ctx.take_down();
+        let limit = if checked.is_ok() { LIMIT } else { FAILED_LIMIT };
+        let taken_down = ctx.take_down(limit);
         checked.and(taken_down)
     });
     let outcome = outcome.and_then(|()| ctx.nothing_left());

@@ -1,7 +1,13 @@
 //! All cases, by group. Each file is one group; each case says its rule and where the rule comes from: `design` and
 //! `decisions` are this project's, `iree` and `liboffload` the systems it follows, with section or file.
 
+mod buffer;
+mod event;
+mod fill;
+mod hostcall;
 mod memory;
+mod order;
+mod queue;
 mod timeline;
 mod transfer;
 mod wait;
@@ -10,12 +16,24 @@ use crate::case::Case;
 
 /// All cases in the order of their groups.
 pub fn all() -> impl Iterator<Item = Case> {
-    [memory::CASES, transfer::CASES, timeline::CASES, wait::CASES].into_iter().flatten().copied()
+    [
+        memory::CASES,
+        buffer::CASES,
+        transfer::CASES,
+        fill::CASES,
+        queue::CASES,
+        event::CASES,
+        timeline::CASES,
+        wait::CASES,
+        order::CASES,
+        hostcall::CASES,
+    ]
+    .into_iter().flatten().copied()
 }
 
 /// A case in a table.
 macro_rules! cases {
-    ($($name:literal, [$($need:expr),*], $rule:literal => $check:path;)*) => {
+    ($($name:literal, [$($need:expr),*], $rule:literal => $check:expr;)*) => {
         /// The cases of this group.
         pub(super) const CASES: &[$crate::Case] =
             &[$($crate::Case { name: $name, rule: $rule, needs: &[$($need),*], check: $check }),*];

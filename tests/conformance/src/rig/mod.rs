@@ -153,4 +153,4 @@ pub trait Code {
 }
 
 /// A runtime.
-pub trait Rig: Devices + Memory + View + Time + Queues + Batches + Code + Sync {}
+pub trait Rig: Devices + Memory + View + Time + Queues + Batches + Code + Send + Sync {}
