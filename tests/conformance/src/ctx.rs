@@ -13,6 +13,7 @@ use crate::{
 };
 use std::{
     ops::Deref,
+    ptr::NonNull,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering::*},
@@ -26,7 +27,7 @@ use wharf_core::{
     buffer::Home,
     device::Want,
     env::Deadline,
-    fault::{Fault, Kind},
+    fault::{Fault, Kind, Site, Why},
     handle::Handle,
     record::Record,
     runtime::{Around, KernelRecord, Order, ProgramRecord, QueueOptions, Span},
@@ -53,6 +54,7 @@ pub struct Ctx {
     facts: Facts,
     pumps: bool,
     nudged: bool,
+    limit: Duration,
     made: Mutex<Made>,
     blocks: HostBlocks,
 }
@@ -65,8 +67,8 @@ impl Deref for Ctx {
 }
 
 impl Ctx {
-    pub(crate) fn new(rig: Box<dyn Rig>, facts: Facts, pumps: bool, nudged: bool) -> Self {
-        Ctx { rig: rig.into(), facts, pumps, nudged, made: Mutex::default(), blocks: HostBlocks::default() }
+    pub(crate) fn new(rig: Box<dyn Rig>, facts: Facts, pumps: bool, nudged: bool, limit: Duration) -> Self {
+        Ctx { rig: rig.into(), facts, pumps, nudged, limit, made: Mutex::default(), blocks: HostBlocks::default() }
     }
 
     /// Runs `f` beside a pump thread, where the mode has one.
@@ -118,7 +120,7 @@ impl Ctx {
 
     /// The moment from which on a wait counts as stuck.
     pub fn soon(&self) -> Deadline {
-        deadline(LIMIT)
+        deadline(self.limit)
     }
 
     /// A queue in order on the device under test.
@@ -269,6 +271,38 @@ impl Ctx {
         unsafe { self.rig.wrap(0, host, &Want { align, ..want(len) }, Some((released, user))) }
     }
 
+    /// A mapping as host memory. The case does not use it after the unmap.
+    ///
+    /// # Errors
+    /// As `Runtime::map`.
+    #[track_caller]
+    pub fn view(&self, span: &Span, access: Access) -> Outcome<Host> {
+        let at = NonNull::new(self.rig.map(span, access)?).ok_or_else(|| Fail::new("memory was mapped to null"))?;
+        // SAFETY: mapped, so long; cases unmap after their last look.
+        Ok(unsafe { Host::at(at, span.len as usize) })
+    }
+
+    /// Registers host memory of the context.
+    ///
+    /// # Errors
+    /// As `Runtime::register`.
+    #[track_caller]
+    pub fn registered(&self, host: Host) -> Outcome<Handle<Record>> {
+        // SAFETY: the context gives host memory back after it has released its records.
+        let record = unsafe { self.rig.register(0, host.ptr(), host.len(), Access::ALL) }?;
+        Ok(self.note(record))
+    }
+
+    /// A registration that must be refused.
+    ///
+    /// # Errors
+    /// As `Runtime::register`.
+    pub fn register_raw(&self, address: u64, len: u64) -> Result<Handle<Record>, Fault> {
+        let host = std::ptr::without_provenance_mut(address as usize);
+        // SAFETY: nothing is ever submitted on it.
+        unsafe { self.rig.register(0, host, len, Access::ALL) }
+    }
+
     /// All of a root.
     ///
     /// # Errors
@@ -375,7 +409,7 @@ impl Ctx {
     /// If it never does.
     #[track_caller]
     pub fn until(&self, what: &str, mut holds: impl FnMut() -> bool) -> Outcome {
-        let end = Instant::now() + LIMIT;
+        let end = Instant::now() + self.limit;
         while !holds() {
             if Instant::now() >= end {
                 return Err(Fail::new(format!("{what} never came")));
@@ -387,16 +421,18 @@ impl Ctx {
     }
 
     /// Takes down what the case made.
-    pub(crate) fn take_down(&self, limit: Duration) -> Outcome {
+    pub(crate) fn take_down(&self) -> Outcome {
         let made = std::mem::take(&mut *self.made());
-        // Who still waits for a timeline of the case is cancelled, so that the queues drain.
+        // Whatever still waits for a timeline of the case fails, so that the queues drain.
+        let cancelled = Fault::caller(Kind::Cancelled, Site::Timeline, Why::Unknown, [0; 2]);
         for timeline in made.timelines {
+            let _ = self.rig.fail(timeline, &cancelled); // Unless it is gone.
             self.rig.release_timeline(timeline);
         }
         for queue in made.queues {
             let _ = self.rig.close(queue); // Unless the case did.
         }
-        if !self.rig.drain(deadline(limit)) {
+        if !self.rig.drain(self.soon()) {
             return Err(Fail::new("expected the closed queues to drain, got stuck work or late frees"));
         }
         for program in made.programs {

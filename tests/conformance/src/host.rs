@@ -28,6 +28,13 @@ unsafe impl Send for Host {}
 unsafe impl Sync for Host {}
 
 impl Host {
+    /// Memory at an address that somebody else keeps alive.
+    ///
+    /// # Safety
+    /// `len` bytes there can be read and written until the last use of this.
+    pub(crate) unsafe fn at(at: NonNull<u8>, len: usize) -> Host {
+        Host { at, len }
+    }
     /// First byte.
     pub fn ptr(self) -> *mut u8 {
         self.at.as_ptr()

@@ -23,6 +23,9 @@ pub struct Known {
 /// shows it: `wait.pump_thread_polls_a_polled_device`.
 pub const PUMP_NEEDS_NUDGES: bool = true;
 
+const MORE: &str =
+    "the pump hands an operation over as if more followed, although what follows is held: nobody starts it";
+
 /// All of them.
 pub const KNOWN: &[Known] = &[
     Known {
@@ -39,7 +42,7 @@ pub const KNOWN: &[Known] = &[
         modes: &["pump", "no-pump", "no-native-wait"],
         forms: &[],
         sometimes: false,
-        reason: "the pump hands an operation over as if more followed, although what follows is held: nobody starts it",
+        reason: MORE,
     },
     Known {
         case: "wait.pumps_that_meet_forget_nothing",
@@ -48,6 +51,46 @@ pub const KNOWN: &[Known] = &[
         forms: &[],
         sometimes: true,
         reason: "a pump thread that finds the pump locked sleeps; the waiter that holds it leaves without another look",
+    },
+    Known {
+        case: "order.across_devices",
+        backends: &["host"],
+        modes: &["pump", "no-pump", "no-native-wait"],
+        forms: &[],
+        sometimes: false,
+        reason: MORE,
+    },
+    Known {
+        case: "order.cross_waits",
+        backends: &["host"],
+        modes: &["no-native-wait"],
+        forms: &[],
+        sometimes: false,
+        reason: MORE,
+    },
+    Known {
+        case: "order.more_hints_are_not_forgotten",
+        backends: &["dma"],
+        modes: &[],
+        forms: &[],
+        sometimes: true,
+        reason: "an operation held because the lane is full waits for the end of one that was not to be told of",
+    },
+    Known {
+        case: "order.abandoned_wait_is_cancelled",
+        backends: &[],
+        modes: &[],
+        forms: &[],
+        sometimes: false,
+        reason: "a held operation is an owner of what it waits for, so the timeline never ends and it is held for ever",
+    },
+    Known {
+        case: "lifetime.later_work_does_not_hold_a_free",
+        backends: &[],
+        modes: &[],
+        forms: &[],
+        sometimes: false,
+        reason: "a late free waits for the queue's tail, which counts held operations, not for what was handed over",
     },
     Known {
         case: "transfer.second_device",

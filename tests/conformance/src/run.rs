@@ -17,8 +17,8 @@ use std::{
 };
 use wharf_core::device::Pace;
 
-/// How long the work of a failed case may take to drain.
-const FAILED_LIMIT: Duration = Duration::from_millis(500);
+/// How long a case that is to fail may hang.
+const KNOWN_LIMIT: Duration = Duration::from_millis(500);
 
 /// What to run.
 #[derive(Clone)]
@@ -66,12 +66,12 @@ fn one(open: &Open, mode: Mode, case: &Case) -> Result {
         return Result::Skipped(why);
     }
     let expected = known(case.name, &open.facts, mode);
+    let limit = if expected.is_none() { LIMIT } else { KNOWN_LIMIT };
     let nudged = PUMP_NEEDS_NUDGES && expected.is_none() && polled(&*rig);
-    let ctx = Ctx::new(rig, open.facts, mode.pumps(), nudged);
+    let ctx = Ctx::new(rig, open.facts, mode.pumps(), nudged, limit);
     let outcome = ctx.pumped(|| {
         let checked = caught(|| (case.check)(&ctx));
-        let limit = if checked.is_ok() { LIMIT } else { FAILED_LIMIT };
-        let taken_down = ctx.take_down(limit);
+        let taken_down = ctx.take_down();
         checked.and(taken_down)
     });
     let outcome = outcome.and_then(|()| ctx.nothing_left());

@@ -1,15 +1,22 @@
 //! All cases, by group. Each file is one group; each case says its rule and where the rule comes from: `design` and
 //! `decisions` are this project's, `iree` and `liboffload` the systems it follows, with section or file.
 
+mod args;
+mod batch;
 mod buffer;
+mod device;
 mod event;
 mod fill;
 mod hostcall;
+mod kernel;
+mod lifetime;
 mod memory;
 mod order;
+mod program;
 mod queue;
 mod timeline;
 mod transfer;
+mod view;
 mod wait;
 
 use crate::case::Case;
@@ -27,6 +34,12 @@ pub fn all() -> impl Iterator<Item = Case> {
         wait::CASES,
         order::CASES,
         hostcall::CASES,
+        program::CASES,
+        kernel::CASES,
+        device::CASES,
+        view::CASES,
+        batch::CASES,
+        lifetime::CASES,
     ]
     .into_iter().flatten().copied()
 }

@@ -28,7 +28,8 @@ cases! {
     "order.failure_travels_a_chain", [Lanes(2)], "through queues and timelines the first cause arrives whole (iree 1.4)" => travels;
     "order.wait_on_a_failed_timeline", [], "a wait that has failed at the call fails the points, not the call (decisions, operation whose wait failed)" => failed_before;
     "order.refused_call_fails_its_signals", [], "a call that is refused fails its signals and the queue goes on (decisions, validation error)" => refused_call;
-    "order.destroyed_wait_cancels", [], "an operation held for a timeline still runs or fails when its maker lets go, and nothing hangs (iree 1.3)" => destroyed;
+    "order.shared_wait_goes_on", [], "an operation held for a timeline runs when one of its owners lets go and another signals (core submit)" => shared_wait;
+    "order.abandoned_wait_is_cancelled", [], "an operation held for a timeline that its last owner destroys fails with Cancelled (design 3.1)" => abandoned;
     "order.many_waits", [], "an operation waits for 100 timelines (core node)" => many_waits;
     "order.two_queues_forward", [Lanes(2)], "a queue waits for another, submitted after it (liboffload olWaitEvents)" => |ctx| two(ctx, false);
     "order.two_queues_backward", [Lanes(2)], "a queue waits for another through a timeline, submitted before it (iree 1.3)" => |ctx| two(ctx, true);
@@ -182,16 +183,26 @@ fn refused_call(ctx: &Ctx) -> Outcome {
     ctx.finish(queue)
 }
 
-fn destroyed(ctx: &Ctx) -> Outcome {
+fn shared_wait(ctx: &Ctx) -> Outcome {
     let (queue, gate) = (ctx.in_order()?, ctx.timeline(0)?);
     let end = point(ctx.barrier(queue, &around(&[at(gate, 1)], &[]))?)?;
     ctx.retain_timeline(gate)?;
     ctx.release_timeline(gate);
     ctx.ahead(end)?;
-    // The held operation is an owner too; a signal through the other one still reaches it.
     ctx.signal(gate, 1)?;
     ctx.release_timeline(gate);
     ctx.reach(end)
+}
+
+fn abandoned(ctx: &Ctx) -> Outcome {
+    let (queue, gate) = (ctx.in_order()?, ctx.timeline(0)?);
+    let end = point(ctx.barrier(queue, &around(&[at(gate, 1)], &[]))?)?;
+    ctx.ahead(end)?;
+    ctx.release_timeline(gate);
+    let ended = ctx.fails(end, Kind::Cancelled);
+    // Else it would be held for ever.
+    let _ = ctx.fail(gate, &cause());
+    ended.map(drop)
 }
 
 fn many_waits(ctx: &Ctx) -> Outcome {
