@@ -126,7 +126,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
                 if state.held.first().is_some_and(|node| node.order() <= link.order.get()) {
                     return true;
                 }
-                link.until.set(state.tail.max(1));
+                link.until.set(state.time.handed.get().max(1));
             }
             !(state.time.reached(link.until.get()) || state.idle())
         })

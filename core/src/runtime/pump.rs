@@ -9,6 +9,7 @@ use super::{
 use crate::{
     device::{Device, Gauge, Hint, Pace},
     env::{Deadline, Env},
+    fault::Fault,
     timeline::Failure,
 };
 use core::sync::atomic::{Ordering::*, fence};
@@ -172,9 +173,8 @@ impl<D: Device, E: Env> Runtime<D, E> {
                 self.let_go(node);
                 continue;
             }
-            let more = !lane.held.is_empty();
             let value = node.value();
-            match self.try_node(lane, &node, value, more) {
+            match self.try_node(lane, &node, value) {
                 Ok(Handed::Taken) => self.after_hand_over(lane, node),
                 Ok(Handed::Hold) => {
                     lane.held.push_front(node);
@@ -192,7 +192,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         while let Some(mut node) = all.pop() {
             let value = lane.tail + 1;
             let failure = match lane.time.failed.load(Acquire) {
-                0 => match self.try_node(lane, &node, value, !all.is_empty()) {
+                0 => match self.try_node(lane, &node, value) {
                     Ok(Handed::Taken) => {
                         lane.tail = value;
                         node.set_value(value);
@@ -214,14 +214,9 @@ impl<D: Device, E: Env> Runtime<D, E> {
         }
     }
 
-    fn try_node(
-        &self,
-        lane: &mut LaneState<D>,
-        node: &Node,
-        value: u64,
-        more: bool,
-    ) -> Result<Handed, crate::fault::Fault> {
-        let hint = if more { Hint::More } else { Hint::None };
+    /// Never hinted as followed by more: what follows may have to stay held, and nobody would start this one.
+    fn try_node(&self, lane: &mut LaneState<D>, node: &Node, value: u64) -> Result<Handed, Fault> {
+        let hint = Hint::None;
         let order =
             Order1 { op: node.op(), waits: node.waits(), value, tell: true, stamp: node.stamp(), hint };
         self.hand_over(lane, &order)

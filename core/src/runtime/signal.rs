@@ -61,14 +61,38 @@ impl<D: Device, E: Env> Runtime<D, E> {
         if !time.release() {
             return;
         }
-        let cancelled = Fault::caller(Kind::Cancelled, Site::Timeline, Why::Stale, [timeline.raw(), 0]);
-        let kept = self.failures.keep(&cancelled);
+        let kept = self.failures.keep(&cancelled(timeline));
         self.failures.set(time, kept);
         tell::<E>(time, self.bell);
-        self.timelines.end(timeline);
-        if time.pins.end() {
+        self.end_timeline(timeline, time);
+    }
+
+    /// Ends the turn of a timeline that nobody owns or watches any more; the last one to leave does it.
+    fn end_timeline(&self, timeline: Handle<Timeline>, time: &'static Timeline) {
+        if time.is_left() && self.timelines.end(timeline) && time.pins.end() {
             self.recycle_timeline(timeline.slot(), time);
         }
+    }
+
+    /// A held operation waits for a point: the timeline's slot stays until [`Runtime::unwatch`]. `false`: it has ended.
+    pub(crate) fn watch(&self, timeline: Handle<Timeline>) -> bool {
+        let Some(time) = self.timelines.get(timeline) else { return false };
+        time.watchers.fetch_add(1, SeqCst);
+        if self.timelines.live(timeline) {
+            return true;
+        }
+        // The slot went to its next turn in between: undo there.
+        if let Some(current) = self.timelines.current(timeline.slot()) {
+            self.unwatch(current);
+        }
+        false
+    }
+
+    /// The operation does not wait any more.
+    pub(crate) fn unwatch(&self, timeline: Handle<Timeline>) {
+        let Some(time) = self.timelines.get(timeline) else { return };
+        let _ = time.watchers.fetch_update(SeqCst, Relaxed, |n| n.checked_sub(1));
+        self.end_timeline(timeline, time);
     }
 
     /// Gives an ended and unpinned timeline's slot to the next turn.
@@ -207,8 +231,17 @@ impl<D: Device, E: Env> Runtime<D, E> {
         }
     }
 
+    /// A timeline that ended before it reached what somebody waits for.
+    pub(crate) fn abandoned(timeline: Handle<Timeline>) -> Fault {
+        cancelled(timeline)
+    }
+
     /// The runtime's own mistake, said instead of a panic.
     pub(crate) fn bug(site: Site) -> Fault {
         Fault::new(Kind::Internal, Blame::Wharf, site, Why::Unknown, [0; 2])
     }
+}
+
+fn cancelled(timeline: Handle<Timeline>) -> Fault {
+    Fault::caller(Kind::Cancelled, Site::Timeline, Why::Stale, [timeline.raw(), 0])
 }

@@ -10,7 +10,7 @@ use super::{
     node::{self, Node},
 };
 use crate::{
-    device::{Caps, Device, Hint, Lane, Op, Step, op},
+    device::{Caps, Device, Hint, Lane, Op, Pace, Step, op},
     env::Env,
     fault::{Fault, Kind, Site, Why},
     handle::Handle,
@@ -113,14 +113,9 @@ impl<D: Device, E: Env> Runtime<D, E> {
         self.check_waits(lane, waits)?;
         let value = lane.tail + 1;
         let may_pass = lane.order == Order::Free || lane.held.is_empty();
-        let order = Order1 {
-            op,
-            waits,
-            value,
-            tell: hint != Hint::More || !signals.is_empty(),
-            stamp: lane.stamp,
-            hint,
-        };
+        // A backend that pushes tells of every step; one that pushes on request is spared what nobody looks at.
+        let quiet = hint == Hint::More && signals.is_empty() && lane.caps.pace == Pace::OnRequest;
+        let order = Order1 { op, waits, value, tell: !quiet, stamp: lane.stamp, hint };
         let handed = if may_pass { self.hand_over(lane, &order)? } else { Handed::Hold };
         let mut failed = None;
         match handed {
@@ -172,7 +167,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         let node = self.nodes.make::<E>(&parts).ok_or(Fault::full(Site::Submit, self.nodes.capacity()))?;
         for point in order.waits.iter().chain(signals) {
             // Checked to be live; should it end right now, the wait will find it gone.
-            let _ = self.retain_timeline(point.timeline);
+            self.watch(point.timeline);
         }
         if lane.order == Order::InOrder {
             lane.tail = order.value;
@@ -195,7 +190,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         };
         let node = self.nodes.make::<E>(&parts).ok_or(Fault::full(Site::Submit, self.nodes.capacity()))?;
         for point in signals {
-            let _ = self.retain_timeline(point.timeline);
+            self.watch(point.timeline);
         }
         lane.signals.push(node);
         self.bell.interest.fetch_add(1, SeqCst);
@@ -206,7 +201,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
     /// Lets go of a node and of the timelines it kept.
     pub(crate) fn let_go(&self, node: Node) {
         for point in node.waits().iter().chain(node.signals()) {
-            self.release_timeline(point.timeline);
+            self.unwatch(point.timeline);
         }
         self.nodes.give(node);
         self.bell.interest.fetch_sub(1, Relaxed);
@@ -214,7 +209,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
 
     fn need(&self, own: &LaneState<D>, point: Point) -> Need {
         let Ok(time) = self.time(point.timeline, Site::Wait) else {
-            return Need::Dead(self.failures.keep(&Fault::stale(Site::Wait, point.timeline.raw())));
+            return Need::Dead(self.failures.keep(&Self::abandoned(point.timeline)));
         };
         match time.look(point.value) {
             Ok(true) => return Need::Met,

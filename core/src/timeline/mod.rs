@@ -74,8 +74,10 @@ pub struct Timeline {
     pub(crate) backend: AtomicU32,
     /// Of a queue whose backend must be asked: not 0.
     pub(crate) polled: AtomicU32,
-    /// Owners: the creator or the queue, events, held operations.
+    /// Owners: the creator or the queue, events. With the last one, what was not reached never will be.
     pub(crate) owners: AtomicU32,
+    /// Operations that are held for one of its points; they keep the slot, not the hope.
+    pub(crate) watchers: AtomicU32,
     /// Threads that sleep here.
     pub(crate) pins: Pins,
     pub(crate) bell: AtomicPtr<Bell>,
@@ -94,6 +96,7 @@ impl Body for Timeline {
         backend: AtomicU32::new(0),
         polled: AtomicU32::new(0),
         owners: AtomicU32::new(0),
+        watchers: AtomicU32::new(0),
         pins: Pins::NEW,
         bell: AtomicPtr::new(core::ptr::null_mut()),
         failures: AtomicPtr::new(core::ptr::null_mut()),
@@ -111,6 +114,7 @@ impl Timeline {
         self.lane.store(0, Relaxed);
         self.backend.store(0, Relaxed);
         self.polled.store(0, Relaxed);
+        self.watchers.store(0, Relaxed);
         self.owners.store(1, Relaxed);
         self.bell.store(core::ptr::from_ref(bell).cast_mut(), Relaxed);
         self.failures.store(core::ptr::from_ref(failures).cast_mut(), Relaxed);
@@ -143,6 +147,11 @@ impl Timeline {
 
     /// One owner less; `true` for the last.
     pub(crate) fn release(&self) -> bool {
-        self.owners.fetch_update(AcqRel, Relaxed, |n| n.checked_sub(1)) == Ok(1)
+        self.owners.fetch_update(SeqCst, Relaxed, |n| n.checked_sub(1)) == Ok(1)
+    }
+
+    /// Whether nobody is left who owns or watches it.
+    pub(crate) fn is_left(&self) -> bool {
+        self.owners.load(SeqCst) == 0 && self.watchers.load(SeqCst) == 0
     }
 }
