@@ -5,7 +5,7 @@
 mod common;
 use common::{Rng, StdLock};
 use std::collections::BTreeMap;
-use wharf_core::ranges::{Locked, Meet, Range, Ranges, Sorted, Tree, enter};
+use wharf_core::ranges::{Indexed, Locked, Meet, Range, Ranges, Sorted, Tree, enter};
 
 #[derive(Default)]
 struct Naive(Vec<Range>);
@@ -151,10 +151,56 @@ fn lives<R: Ranges>(size: u64, seed: u64) {
 
 #[test]
 fn tree_agrees_with_an_ordered_map_at_all_sizes() {
-    for (size, seeds) in [(4, 50), (40, 50), (400, 20), (4_000, 4), (100_000, 1)] {
+    for (size, seeds) in [(4, 20), (40, 20), (400, 8), (4_000, 2), (100_000, 1)] {
         for seed in 0..seeds {
             lives::<Tree<StdLock>>(size, seed);
         }
+    }
+}
+
+#[test]
+fn indexed_agrees_with_an_ordered_map() {
+    for (size, seeds) in [(4, 20), (400, 10), (4_000, 2)] {
+        for seed in 0..seeds {
+            lives::<Indexed<StdLock>>(size, seed);
+        }
+    }
+}
+
+#[test]
+fn bases_are_found_and_nothing_else_is_one() {
+    let (map, mut rng, mut model) = (Indexed::<StdLock>::NEW, Rng(7), BTreeMap::new());
+    for round in 0..30_000u32 {
+        let range = Range::of(rng.below(5_000) * 64, 64, round).unwrap();
+        match model.remove(&range.start) {
+            Some(held) => {
+                assert!(!map.remove(range), "somebody else's");
+                assert!(map.remove(held));
+            }
+            None => {
+                map.insert(range).unwrap();
+                model.insert(range.start, range);
+            }
+        }
+        let asked = rng.below(5_000) * 64;
+        assert_eq!(map.find_base(asked), model.get(&asked).copied());
+        assert_eq!(map.find_base(asked + 1), None);
+    }
+}
+
+#[test]
+fn a_reader_says_what_the_tree_says() {
+    let (map, mut rng) = (Indexed::<StdLock>::NEW, Rng(8));
+    let mut reader = map.reader();
+    for round in 0..20_000u32 {
+        let range = Range::of(rng.below(12) * 64, 1 + rng.below(64), round).unwrap();
+        match map.next(range.start).filter(|held| held.start == range.start) {
+            Some(held) if rng.below(8) == 0 => assert!(map.remove(held)),
+            Some(_) => {}
+            None => map.insert(range).unwrap(),
+        }
+        let asked = rng.below(12 * 64);
+        assert_eq!(reader.find(asked), map.find(asked));
     }
 }
 

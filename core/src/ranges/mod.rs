@@ -17,8 +17,10 @@ pub use locked::Locked;
 #[cfg(all(feature = "alloc", not(target_has_atomic = "64")))]
 pub use locked::Locked as Tree;
 pub use sorted::Sorted;
+#[cfg(all(feature = "alloc", target_has_atomic = "64", not(loom)))]
+pub use tree::Indexed;
 #[cfg(all(feature = "alloc", target_has_atomic = "64"))]
-pub use tree::Tree;
+pub use tree::{Reader, Tree};
 
 /// `start..end`, not empty, and the slot of the record that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use super::{
-    HEIGHT, Writer,
+    Writer,
     find::Path,
     node::{CHILDREN, Child, Inner, Link, Node},
 };
@@ -31,48 +31,40 @@ pub(super) enum Change<'t> {
     Merged(usize, Link<'t>),
 }
 
-/// What a store unlinks: at each height a node and its neighbour, and new roots that were not needed.
-pub(super) type Unlinked<'t> = Vec<Link<'t>, { 3 * HEIGHT }>;
 /// The children of one node or of two.
 type Children<'t> = Vec<Child<'t>, { CHILDREN + 1 }>;
 
 impl<'t> Writer<'t, '_> {
-    /// Puts `change` in the place of the leaf of `path`, which `unlinked` names if it goes, with one store.
-    pub(super) fn settle(&mut self, path: &Path<'t>, mut change: Change<'t>, mut unlinked: Unlinked<'t>) {
-        let mut depth = path.steps.len();
+    /// Puts `change` in the place of the leaf of `path`, with one store; the leaf is noted already if it goes.
+    pub(super) fn settle(&mut self, path: &Path<'t>, mut change: Change<'t>) {
+        let mut depth = path.0.len();
         while depth > 0 && !matches!(change, Change::One(_)) {
             depth -= 1;
-            let (inner, at) = path.steps[depth];
+            let (inner, at) = path.0[depth];
             let mut children = inner.children().collect();
             splice(&mut children, at, change);
-            note(&mut unlinked, inner.into());
-            change = self.rewrite(path, depth, &children, &mut unlinked);
+            self.note(inner.into());
+            change = self.rewrite(path, depth, &children);
         }
         let link = match change {
             Change::Gone => None,
             Change::One(link) | Change::Merged(_, link) if depth > 0 => Some(link),
-            Change::One(link) | Change::Merged(_, link) => Some(collapse(link, &mut unlinked)),
+            Change::One(link) | Change::Merged(_, link) => Some(self.collapse(link)),
             Change::Two(left, right) => Some(self.inner_of(&[Child { from: 0, link: left }, right])),
         };
         // SAFETY: see the module.
         unsafe { path.word(self.root, depth).store(link, Release) };
-        self.retire(&unlinked);
+        self.retire();
     }
 
     /// What comes in the place of the inner node at `depth`, which shall have these children.
-    fn rewrite(
-        &mut self,
-        path: &Path<'t>,
-        depth: usize,
-        children: &[Child<'t>],
-        unlinked: &mut Unlinked<'t>,
-    ) -> Change<'t> {
+    fn rewrite(&mut self, path: &Path<'t>, depth: usize, children: &[Child<'t>]) -> Change<'t> {
         if children.is_empty() {
             return Change::Gone;
         }
         if children.len() > CHILDREN {
             // At the end of a full node, as ascending addresses come: the node stays full.
-            let (inner, at) = path.steps[depth];
+            let (inner, at) = path.0[depth];
             let cut = if at + 1 == inner.count() { CHILDREN } else { CHILDREN / 2 };
             let right = Child { from: children[cut].from, link: self.inner_of(&children[cut..]) };
             return Change::Two(self.inner_of(&children[..cut]), right);
@@ -89,10 +81,22 @@ impl<'t> Writer<'t, '_> {
             let between = Child { from: beside.bound, ..second[0] };
             let both = first.into_iter().chain([between]).chain(second.iter().skip(1).copied());
             let merged = self.inner_of(&both.collect::<Children<'t>>());
-            note(unlinked, beside.link);
+            self.note(beside.link);
             return Change::Merged(beside.first, merged);
         }
         Change::One(self.inner_of(children))
+    }
+
+    /// A root of one child is none: the child is.
+    fn collapse(&mut self, mut root: Link<'t>) -> Link<'t> {
+        while let Node::Inner(inner) = root.node()
+            && inner.count() == 1
+            && let Some(child) = inner.word(0).load(Relaxed)
+        {
+            self.note(root);
+            root = child;
+        }
+        root
     }
 
     /// A new inner node.
@@ -105,7 +109,7 @@ impl<'t> Writer<'t, '_> {
 
     /// Moves the bound after the child that `path` takes at `depth` up to `bound`.
     pub(super) fn raise(&mut self, path: &mut Path<'t>, depth: usize, bound: u64) {
-        let (old, at) = path.steps[depth];
+        let (old, at) = path.0[depth];
         let mut children: Children<'t> = old.children().collect();
         children[at + 1].from = bound;
         let new: &'t Inner = self.inner();
@@ -113,8 +117,9 @@ impl<'t> Writer<'t, '_> {
         unsafe { new.write(&children) };
         // SAFETY: see the module.
         unsafe { path.word(self.root, depth).store(Some(new.into()), Release) };
-        self.retire(&[old.into()]);
-        path.steps[depth] = (new, at);
+        self.note(old.into());
+        self.retire();
+        path.0[depth] = (new, at);
     }
 }
 
@@ -136,23 +141,6 @@ fn splice<'t>(children: &mut Children<'t>, at: usize, change: Change<'t>) {
     }
 }
 
-/// A root of one child is none: the child is.
-fn collapse<'t>(mut root: Link<'t>, unlinked: &mut Unlinked<'t>) -> Link<'t> {
-    while let Node::Inner(inner) = root.node()
-        && inner.count() == 1
-        && let Some(child) = inner.word(0).load(Relaxed)
-    {
-        note(unlinked, root);
-        root = child;
-    }
-    root
-}
-
-pub(super) fn note<'t>(unlinked: &mut Unlinked<'t>, link: Link<'t>) {
-    let noted = unlinked.push(link);
-    debug_assert!(noted.is_ok(), "no operation unlinks as many");
-}
-
 /// A neighbour under the same parent.
 pub(super) struct Beside<'t> {
     pub(super) link: Link<'t>,
@@ -167,7 +155,7 @@ pub(super) struct Beside<'t> {
 impl<'t> Beside<'t> {
     /// The neighbour of the node at `depth` of `path`, if its parent has two children.
     pub(super) fn of(path: &Path<'t>, depth: usize) -> Option<Self> {
-        let (parent, at) = path.steps[depth.checked_sub(1)?];
+        let (parent, at) = path.0[depth.checked_sub(1)?];
         let after = at + 1 < parent.count();
         let (first, place) = if after { (at, at + 1) } else { (at.checked_sub(1)?, at.checked_sub(1)?) };
         let link = parent.word(place).load(Relaxed)?;

@@ -75,30 +75,31 @@ pub(super) fn next_within(root: &Word, from: u64) -> (Option<Range>, Option<u64>
 }
 
 /// The way from the root to a leaf: inner nodes, and at which child the way goes on.
-pub(super) struct Path<'t> {
-    pub(super) steps: heapless::Vec<(&'t Inner, usize), HEIGHT>,
-    pub(super) leaf: &'t Leaf,
-}
+pub(super) struct Path<'t>(pub(super) heapless::Vec<(&'t Inner, usize), HEIGHT>);
 
 impl<'t> Path<'t> {
-    /// The way to the leaf of an address, below `u64::MAX`; for the writer, so that the tree stands still. `None`: the set is empty.
-    pub(super) fn to(root: &'t Word, address: u64) -> Option<Self> {
-        let mut steps = heapless::Vec::new();
+    pub(super) const fn new() -> Self {
+        Path(heapless::Vec::new())
+    }
+    /// Goes to the leaf of an address, below `u64::MAX`; for the writer, so that the tree stands still. `None`: the set is
+    /// empty.
+    pub(super) fn go(&mut self, root: &'t Word, address: u64) -> Option<&'t Leaf> {
         let mut link = root.follow()?;
         loop {
             match link.node() {
-                Node::Leaf(leaf) => return Some(Path { steps, leaf }),
+                Node::Leaf(leaf) => return Some(leaf),
                 Node::Inner(inner) => {
                     let at = inner.place(address);
-                    steps.push((inner, at)).ok()?;
+                    self.0.push((inner, at)).ok()?;
                     link = inner.word(at).follow()?;
+                    fetch::keys(link);
                 }
             }
         }
     }
     /// The bound after the leaf, and the step at which it is kept.
     pub(super) fn bound(&self) -> Option<(usize, u64)> {
-        let steps = self.steps.iter().enumerate().rev();
+        let steps = self.0.iter().enumerate().rev();
         steps.filter_map(|(depth, (inner, at))| Some((depth, inner.bound_after(*at)?))).next()
     }
     /// The word that leads to the node at `depth`.
@@ -106,7 +107,7 @@ impl<'t> Path<'t> {
         match depth.checked_sub(1) {
             None => root,
             Some(above) => {
-                let (inner, at) = self.steps[above];
+                let (inner, at) = self.0[above];
                 inner.word(at)
             }
         }

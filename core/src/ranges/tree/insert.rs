@@ -6,7 +6,7 @@
 
 use super::{
     HEIGHT, Tree, Writer,
-    change::{Change, Unlinked, note},
+    change::Change,
     find::{Path, next_within},
     node::{CHILDREN, Child, KEYS, Leaf},
 };
@@ -31,31 +31,31 @@ impl<L: Lock> Tree<L> {
 }
 
 impl<'t> Writer<'t, '_> {
-    fn insert(&mut self, new: Range) -> Result<(), Meet> {
-        let Some(mut path) = Path::to(self.root, new.start) else {
+    pub(super) fn insert(&mut self, new: Range) -> Result<(), Meet> {
+        let mut path = Path::new();
+        let Some(old) = path.go(self.root, new.start) else {
             return self.first(new);
         };
-        let at = path.leaf.at_most(new.start);
-        if let Some(before) = path.leaf.range_before(at)
+        let at = old.at_most(new.start);
+        if let Some(before) = old.range_before(at)
             && before.end > new.start
         {
             return Err(Meet::Range(before));
         }
-        let raise = self.passes(&path, at, &new)?;
-        self.reserve(&path)?;
+        let raise = self.passes(&path, old, at, &new)?;
+        self.reserve(&path, old)?;
         if let Some(depth) = raise {
             self.raise(&mut path, depth, new.end);
         }
-        let mut unlinked = Unlinked::new();
-        let change = if path.leaf.count() < KEYS {
+        let change = if old.count() < KEYS {
             let leaf = self.leaf();
-            leaf.copy_with(path.leaf, at, new);
-            note(&mut unlinked, path.leaf.into());
+            leaf.copy_with(old, at, new);
+            self.note(old.into());
             Change::One(leaf.into())
         } else {
-            self.split(path.leaf, at, new, &mut unlinked)
+            self.split(old, at, new)
         };
-        self.settle(&path, change, unlinked);
+        self.settle(&path, change);
         Ok(())
     }
 
@@ -63,17 +63,16 @@ impl<'t> Writer<'t, '_> {
         if !self.arenas.leaves.reserve(2) {
             return Err(Meet::Full);
         }
-        let leaf = self.leaf();
-        leaf.write(&[new]);
+        let leaf = self.leaf_of(&[new]);
         // SAFETY: see the module.
         unsafe { self.root.store(Some(leaf.into()), Release) };
         Ok(())
     }
 
     /// Whether `new`, to be put in at `at`, passes the bound after its leaf, and then the depth at which that is kept.
-    fn passes(&self, path: &Path<'t>, at: usize, new: &Range) -> Result<Option<usize>, Meet> {
-        let (after, depth) = if at < path.leaf.count() {
-            (Some(path.leaf.range(at)), None)
+    fn passes(&self, path: &Path<'t>, leaf: &Leaf, at: usize, new: &Range) -> Result<Option<usize>, Meet> {
+        let (after, depth) = if at < leaf.count() {
+            (Some(leaf.range(at)), None)
         } else {
             match path.bound() {
                 Some((depth, bound)) if bound < new.end => (next_within(self.root, bound).0, Some(depth)),
@@ -88,35 +87,30 @@ impl<'t> Writer<'t, '_> {
 
     /// Makes sure of the nodes that this operation may take, and leaves as many as a `remove` may take: what that takes
     /// it also retires, so a `remove` never lacks memory.
-    fn reserve(&mut self, path: &Path<'t>) -> Result<(), Meet> {
-        let height = path.steps.len();
+    fn reserve(&mut self, path: &Path<'t>, leaf: &Leaf) -> Result<(), Meet> {
+        let height = path.0.len();
         let leaves = self.arenas.leaves.reserve(3);
-        let inners = path.leaf.count() < KEYS || self.arenas.inners.reserve(3 * height + 4);
+        let inners = leaf.count() < KEYS || self.arenas.inners.reserve(3 * height + 4);
         if leaves && inners && height + 2 < HEIGHT { Ok(()) } else { Err(Meet::Full) }
     }
 
     /// A full leaf and `new` at `at` of it, as two leaves. At either end the leaf stays as it is, so that ascending and
     /// descending addresses leave full leaves behind.
-    fn split(&mut self, old: &'t Leaf, at: usize, new: Range, unlinked: &mut Unlinked<'t>) -> Change<'t> {
-        let mut leaf_of = |ranges: &[Range]| {
-            let leaf = self.leaf();
-            leaf.write(ranges);
-            leaf
-        };
+    fn split(&mut self, old: &'t Leaf, at: usize, new: Range) -> Change<'t> {
         match at {
             0 => {
                 let from = old.range(0).start;
-                Change::Two(leaf_of(&[new]).into(), Child { from, link: old.into() })
+                Change::Two(self.leaf_of(&[new]).into(), Child { from, link: old.into() })
             }
-            KEYS => Change::Two(old.into(), Child { from: new.start, link: leaf_of(&[new]).into() }),
+            KEYS => Change::Two(old.into(), Child { from: new.start, link: self.leaf_of(&[new]).into() }),
             _ => {
                 let ranges =
                     (0..at).map(|i| old.range(i)).chain([new]).chain((at..KEYS).map(|i| old.range(i)));
                 let ranges: Vec<Range, CHILDREN> = ranges.collect();
                 let (left, right) = ranges.split_at(CHILDREN / 2);
-                note(unlinked, old.into());
-                let second = Child { from: right[0].start, link: leaf_of(right).into() };
-                Change::Two(leaf_of(left).into(), second)
+                self.note(old.into());
+                let second = Child { from: right[0].start, link: self.leaf_of(right).into() };
+                Change::Two(self.leaf_of(left).into(), second)
             }
         }
     }

@@ -42,17 +42,25 @@
 #![allow(unsafe_code)]
 
 mod arena;
+#[cfg(not(loom))]
+mod bases;
 mod change;
 mod fetch;
 mod find;
+#[cfg(not(loom))]
+mod indexed;
 mod insert;
 mod node;
+mod reader;
 mod remove;
 
 use super::sync::{Acquire, AtomicU64, Relaxed, Release, constructor, fence};
 use crate::env::{Lock, Mutex};
 use arena::Arena;
+#[cfg(not(loom))]
+pub use indexed::Indexed;
 use node::{Inner, Leaf, Link, Node, Word};
+pub use reader::Reader;
 
 /// Nodes from the root to a leaf, at most. A tree as high has more leaves than memory could hold: nodes of less than a
 /// quarter are merged with their neighbours.
@@ -81,7 +89,9 @@ impl<L: Lock> Tree<L> {
 
     /// Runs `f` as the only writer.
     fn write<'t, R>(&'t self, f: impl FnOnce(&mut Writer<'t, '_>) -> R) -> R {
-        self.writing.with(|arenas| f(&mut Writer { root: &self.root, clock: &self.clock, arenas }))
+        self.writing.with(|arenas| {
+            f(&mut Writer { root: &self.root, clock: &self.clock, arenas, unlinked: Unlinked::new() })
+        })
     }
 }
 
@@ -118,12 +128,14 @@ struct Arenas {
 struct Clock {
     retired: AtomicU64,
     reused: AtomicU64,
+    /// Twice the ranges that were taken out, odd while one is on its way.
+    removals: AtomicU64,
 }
 
 impl Clock {
     constructor! {
         fn new() -> Self {
-            Clock { retired: AtomicU64::new(0), reused: AtomicU64::new(0) }
+            Clock { retired: AtomicU64::new(0), reused: AtomicU64::new(0), removals: AtomicU64::new(0) }
         }
     }
     /// Begins a lookup.
@@ -136,6 +148,20 @@ impl Clock {
     fn holds(&self, from: u64) -> bool {
         fence(Acquire);
         self.reused.load(Relaxed) <= from
+    }
+    /// How many nodes have retired since `from` began.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    fn retired_since(&self, from: u64) -> u64 {
+        self.begin() - from
+    }
+    #[inline(always)]
+    fn removals(&self) -> u64 {
+        self.removals.load(Acquire)
+    }
+    /// A removal is about to unlink, or has.
+    fn removal(&self) {
+        self.removals.store(self.removals.load(Relaxed) + 1, Release);
     }
     /// The number of the next retirement; for the writer.
     fn retired(&self) -> u64 {
@@ -154,11 +180,15 @@ impl Clock {
     }
 }
 
+/// What a store unlinks: at each height a node and its neighbour, and roots that were not needed.
+type Unlinked<'t> = heapless::Vec<Link<'t>, { 3 * HEIGHT }>;
+
 /// The one writer, for the length of an operation.
 struct Writer<'t, 'w> {
     root: &'t Word,
     clock: &'t Clock,
     arenas: &'w mut Arenas,
+    unlinked: Unlinked<'t>,
 }
 
 impl<'t> Writer<'t, '_> {
@@ -170,14 +200,26 @@ impl<'t> Writer<'t, '_> {
         // SAFETY: as in `leaf`.
         unsafe { self.arenas.inners.take(self.clock) }
     }
-    /// Lets unlinked nodes rest.
-    fn retire(&mut self, nodes: &[Link<'t>]) {
-        for (node, number) in nodes.iter().zip(self.clock.retired()..) {
+    /// A new leaf of these ranges.
+    fn leaf_of(&mut self, ranges: &[super::Range]) -> &'t Leaf {
+        let leaf = self.leaf();
+        leaf.write(ranges);
+        leaf
+    }
+    /// The next store will unlink this.
+    fn note(&mut self, link: Link<'t>) {
+        let noted = self.unlinked.push(link);
+        debug_assert!(noted.is_ok(), "no operation unlinks as many");
+    }
+    /// Lets what was unlinked rest.
+    fn retire(&mut self) {
+        for (node, number) in self.unlinked.iter().zip(self.clock.retired()..) {
             match node.node() {
                 Node::Leaf(leaf) => self.arenas.leaves.retire(leaf, number),
                 Node::Inner(inner) => self.arenas.inners.retire(inner, number),
             }
         }
-        self.clock.retire(nodes.len() as u64);
+        self.clock.retire(self.unlinked.len() as u64);
+        self.unlinked.clear();
     }
 }

@@ -75,6 +75,7 @@ impl Leaf {
     pub(super) fn count(&self) -> usize {
         self.starts.count()
     }
+    #[inline(always)]
     pub(super) fn range(&self, at: usize) -> Range {
         Range {
             start: self.starts.0[at].load(Relaxed),
@@ -264,6 +265,7 @@ impl Word {
         Some(Link { tagged: NonNull::new(self.0.load(order))?, node: PhantomData })
     }
     /// The link that is read by those who look from now on.
+    #[inline(always)]
     pub(super) fn follow(&self) -> Option<Link<'_>> {
         self.load(Acquire)
     }

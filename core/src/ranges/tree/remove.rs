@@ -2,7 +2,7 @@
 
 use super::{
     Tree, Writer,
-    change::{Beside, Change, MERGED, SPARSE, Unlinked, note},
+    change::{Beside, Change, MERGED, SPARSE},
     find::Path,
     node::{KEYS, Leaf, Node},
 };
@@ -17,30 +17,32 @@ impl<L: Lock> Tree<L> {
 }
 
 impl<'t> Writer<'t, '_> {
-    fn remove(&mut self, old: Range) -> Option<()> {
-        let path = Path::to(self.root, old.start)?;
-        let at = path.leaf.at_most(old.start).checked_sub(1)?;
-        if path.leaf.range(at) != old {
+    pub(super) fn remove(&mut self, old: Range) -> Option<()> {
+        let mut path = Path::new();
+        let leaf = path.go(self.root, old.start)?;
+        let at = leaf.at_most(old.start).checked_sub(1)?;
+        if leaf.range(at) != old {
             return None;
         }
-        let mut unlinked = Unlinked::new();
-        note(&mut unlinked, path.leaf.into());
-        let left = path.leaf.count() - 1;
+        self.note(leaf.into());
+        let left = leaf.count() - 1;
         let change = if left == 0 {
             Change::Gone
         } else if left < SPARSE
-            && let Some(beside) = Beside::of(&path, path.steps.len())
+            && let Some(beside) = Beside::of(&path, path.0.len())
             && let Node::Leaf(other) = beside.link.node()
             && left + other.count() <= MERGED
         {
-            note(&mut unlinked, beside.link);
-            Change::Merged(beside.first, self.merge(path.leaf, at, other, beside.after).into())
+            self.note(beside.link);
+            Change::Merged(beside.first, self.merge(leaf, at, other, beside.after).into())
         } else {
-            let leaf = self.leaf();
-            leaf.copy_without(path.leaf, at);
-            Change::One(leaf.into())
+            let new = self.leaf();
+            new.copy_without(leaf, at);
+            Change::One(new.into())
         };
-        self.settle(&path, change, unlinked);
+        self.clock.removal();
+        self.settle(&path, change);
+        self.clock.removal();
         Some(())
     }
 
@@ -50,8 +52,6 @@ impl<'t> Writer<'t, '_> {
         let others = (0..other.count()).map(|i| other.range(i));
         let all: Vec<Range, KEYS> =
             if other_after { stay.chain(others).collect() } else { others.chain(stay).collect() };
-        let merged = self.leaf();
-        merged.write(&all);
-        merged
+        self.leaf_of(&all)
     }
 }

@@ -5,7 +5,7 @@ use super::{
     llvm::Llvm,
     plan::{Plan, Rng},
     row::Row,
-    time::{Effort, in_turn},
+    time::{Effort, clocked, in_turn},
 };
 use std::{
     hint::black_box,
@@ -34,26 +34,36 @@ impl<M: Map> Side<M> {
         (0..live).for_each(|place| map.insert(plan.at(place)));
         Side { map, plan, rng }
     }
-    fn write(&mut self) {
-        let (out, back) = self.plan.swap(&mut self.rng);
-        self.map.remove(out);
-        self.map.insert(back);
-    }
-    /// Nine lookups, half of them of bases, and half an exchange: a free or an allocation.
-    fn mix(&mut self, asked: &mut Asked, half: &mut Option<wharf_core::ranges::Range>) {
-        let mut sum = 0;
-        for _ in 0..9 {
-            sum += self.map.find(asked.next());
-        }
-        black_box(sum);
-        match half.take() {
-            Some(back) => self.map.insert(back),
-            None => {
-                let (out, back) = self.plan.swap(&mut self.rng);
+    /// Frees and allocates at random places.
+    fn write(&mut self, count: u64) -> Duration {
+        let planned: Vec<_> = (0..count).map(|_| self.plan.swap(&mut self.rng)).collect();
+        clocked(|| {
+            for (out, back) in planned {
                 self.map.remove(out);
-                *half = Some(back);
+                self.map.insert(back);
             }
-        }
+        })
+    }
+    /// Of ten operations nine are lookups, half of them of bases, and one is a free or an allocation.
+    fn mix(&mut self, count: u64) -> Duration {
+        let planned: Vec<_> = (0..count.div_ceil(20))
+            .map(|_| {
+                let (plan, rng) = (&self.plan, &mut self.rng);
+                let asked: [u64; 18] =
+                    std::array::from_fn(|n| if n % 2 == 0 { plan.base(rng) } else { plan.interior(rng) });
+                (asked, self.plan.swap(&mut self.rng))
+            })
+            .collect();
+        clocked(|| {
+            let mut sum = 0u64;
+            for (asked, (out, back)) in planned {
+                asked[..9].iter().for_each(|address| sum = sum.wrapping_add(self.map.find(*address)));
+                self.map.remove(out);
+                asked[9..].iter().for_each(|address| sum = sum.wrapping_add(self.map.find(*address)));
+                self.map.insert(back);
+            }
+            black_box(sum);
+        })
     }
 }
 
@@ -71,12 +81,14 @@ impl Asked {
     }
     /// Looks so many up.
     #[inline]
-    fn look(&mut self, count: u64, mut find: impl FnMut(u64) -> u64) {
-        let mut sum = 0u64;
-        for _ in 0..count {
-            sum = sum.wrapping_add(find(self.next()));
-        }
-        black_box(sum);
+    fn look(&mut self, count: u64, mut find: impl FnMut(u64) -> u64) -> Duration {
+        clocked(|| {
+            let mut sum = 0u64;
+            for _ in 0..count {
+                sum = sum.wrapping_add(find(self.next()));
+            }
+            black_box(sum);
+        })
     }
 }
 
@@ -116,15 +128,15 @@ pub(crate) fn all(live: usize, args: &Args, give: &mut dyn FnMut(Row)) {
         timed("base find", [2.0; 4], bases(&ours, &peer, effort));
     }
     if wanted("allocate and free") {
-        let times = in_turn(
-            effort,
-            |count| (0..count).for_each(|_| ours.write()),
-            |count| (0..count).for_each(|_| peer.write()),
-        );
+        let times = in_turn(effort, |count| ours.write(count), |count| peer.write(count));
         timed("allocate and free", [1.0, 1.7, 40.0, 300.0], times);
     }
     if wanted("mix 90/10") {
-        timed("mix 90/10", [4.0, 5.0, 15.0, 100.0], mix(&mut ours, &mut peer, effort));
+        timed(
+            "mix 90/10",
+            [4.0, 5.0, 15.0, 100.0],
+            in_turn(effort, |count| ours.mix(count), |count| peer.mix(count)),
+        );
     }
     if live == 1_000 && wanted("readers beside writers") {
         timed("readers beside writers, p99.99", [100.0; 4], beside(&mut ours, &mut peer, args.short));
@@ -135,7 +147,7 @@ pub(crate) fn all(live: usize, args: &Args, give: &mut dyn FnMut(Row)) {
         let (value, baseline_value) = (each(ours_bytes), each(peer_bytes));
         give(Row { name, value, unit: "bytes", baseline: PEER, baseline_value, goal: 2.0 });
         let name = format!("bytes after churn, {live} live");
-        (0..live * 4).for_each(|_| ours.write());
+        ours.write(live as u64 * 4);
         give(Row {
             name,
             value: each(ours.map.bytes()),
@@ -166,23 +178,6 @@ fn bases(ours: &Side<Tree<StdLock>>, peer: &Side<Llvm>, effort: Effort) -> (f64,
         |count| asked.0.look(count, |address| ours.map.find_base(address)),
         |count| asked.1.look(count, |address| peer.map.find_base(address)),
     )
-}
-
-fn mix(ours: &mut Side<Tree<StdLock>>, peer: &mut Side<Llvm>, effort: Effort) -> (f64, f64) {
-    let mut rng = Rng(3);
-    let mut asked = |plan: &Plan| {
-        Asked::new(|| if rng.below(2) == 0 { plan.base(&mut rng) } else { plan.interior(&mut rng) })
-    };
-    let (mut asked_ours, mut asked_peer) = (asked(&ours.plan), asked(&peer.plan));
-    let (mut half_ours, mut half_peer) = (None, None);
-    let (value, baseline) = in_turn(
-        effort,
-        |count| (0..count).for_each(|_| ours.mix(&mut asked_ours, &mut half_ours)),
-        |count| (0..count).for_each(|_| peer.mix(&mut asked_peer, &mut half_peer)),
-    );
-    half_ours.into_iter().for_each(|range| ours.map.insert(range).expect("its place is free"));
-    half_peer.into_iter().for_each(|range| peer.map.insert(range));
-    (value / 10.0, baseline / 10.0)
 }
 
 /// The time that one in ten thousand lookups of two readers exceeds, beside two writers; the median of some runs.

@@ -9,8 +9,13 @@ pub(crate) struct Effort {
     pub(crate) round: Duration,
 }
 
-/// Runs `ours` and `peer` in turn; each runs the operations it is told to, and the answer is nanoseconds for one.
-pub(crate) fn in_turn(effort: Effort, mut ours: impl FnMut(u64), mut peer: impl FnMut(u64)) -> (f64, f64) {
+/// Runs `ours` and `peer` in turn; each runs the operations it is told to and says how long that took, less what it had
+/// to prepare. The answer is nanoseconds for one.
+pub(crate) fn in_turn(
+    effort: Effort,
+    mut ours: impl FnMut(u64) -> Duration,
+    mut peer: impl FnMut(u64) -> Duration,
+) -> (f64, f64) {
     let (ops_ours, ops_peer) = (ops(effort.round, &mut ours), ops(effort.round, &mut peer));
     let (mut all_ours, mut all_peer) = (Vec::new(), Vec::new());
     for _ in 0..effort.rounds {
@@ -21,18 +26,23 @@ pub(crate) fn in_turn(effort: Effort, mut ours: impl FnMut(u64), mut peer: impl 
 }
 
 /// How many operations fill a round.
-fn ops(round: Duration, run: &mut impl FnMut(u64)) -> u64 {
+fn ops(round: Duration, run: &mut impl FnMut(u64) -> Duration) -> u64 {
     let mut count = 16;
-    while one(count, run) * (count as f64) < round.as_nanos() as f64 {
+    while run(count) < round {
         count *= 2;
     }
     count
 }
 
-fn one(count: u64, run: &mut impl FnMut(u64)) -> f64 {
+fn one(count: u64, run: &mut impl FnMut(u64) -> Duration) -> f64 {
+    run(count).as_nanos() as f64 / count as f64
+}
+
+/// How long `f` takes.
+pub(crate) fn clocked(f: impl FnOnce()) -> Duration {
     let begin = Instant::now();
-    run(count);
-    begin.elapsed().as_nanos() as f64 / count as f64
+    f();
+    begin.elapsed()
 }
 
 fn quartile(mut all: Vec<f64>) -> f64 {
