@@ -13,7 +13,7 @@ use crate::ranges::{
     sync::{Acquire, AtomicU32, AtomicU64, Relaxed, Release, fence},
 };
 use alloc::{boxed::Box, vec::Vec};
-use core::array;
+use core::{array, hint::select_unpredictable};
 use spin::Once;
 
 const ENTRIES: usize = 3;
@@ -43,7 +43,8 @@ impl Bucket {
     #[inline(always)]
     fn look(&self, start: u64) -> Option<Range> {
         let version = self.version.load(Acquire);
-        let at = (0..ENTRIES).find(|at| self.starts[*at].load(Relaxed) == start)?;
+        let is = |at: usize| self.starts[at].load(Relaxed) == start;
+        let at = select_unpredictable(is(1), 1, select_unpredictable(is(2), 2, 0));
         let range = self.range(at);
         fence(Acquire);
         (version % 2 == 0 && range.start == start && self.version.load(Relaxed) == version).then_some(range)

@@ -29,7 +29,8 @@
 //!    The leaf is immutable and holds all that the tree of that moment knows about the address. What an operation
 //!    has done before the lookup began is seen, again by coherence.
 //!
-//! Numbers have 64 bits and do not wrap.
+//! Numbers have 64 bits and do not wrap. `reused` is stored and read with release and acquire too, so that after a
+//! rejection the next `from` is at least the number that was in the way.
 //!
 //! # Progress
 //! A lookup takes no lock, writes nothing and waits for nobody, also if a writer is stopped in the middle of its work. It starts
@@ -147,7 +148,7 @@ impl Clock {
     #[inline(always)]
     fn holds(&self, from: u64) -> bool {
         fence(Acquire);
-        self.reused.load(Relaxed) <= from
+        self.reused.load(Acquire) <= from
     }
     /// How many nodes have retired since `from` began.
     #[cfg(not(loom))]
@@ -174,7 +175,7 @@ impl Clock {
     /// The node that retired as `number` is about to be filled.
     fn reuse(&self, number: u64) {
         if self.reused.load(Relaxed) <= number {
-            self.reused.store(number + 1, Relaxed);
+            self.reused.store(number + 1, Release);
         }
         fence(Release);
     }

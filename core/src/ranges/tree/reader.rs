@@ -34,13 +34,12 @@ impl<'t, L: Lock> Reader<'t, L> {
         let removals = self.tree.clock.removals();
         if removals == self.removals {
             // Ranges are disjoint, so at most one holds the address; which one no branch predictor knows.
-            let (mut at, mut found) = (0, false);
+            let mut at = REMEMBERED;
             for place in 0..REMEMBERED {
                 let holds = address.wrapping_sub(self.starts[place]) < self.lens[place];
                 at = select_unpredictable(holds, place, at);
-                found |= holds;
             }
-            if found {
+            if at < REMEMBERED {
                 let start = self.starts[at];
                 return Some(Range { start, end: start + self.lens[at], slot: self.slots[at] });
             }

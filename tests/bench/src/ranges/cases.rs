@@ -13,7 +13,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use wharf_core::ranges::Tree;
+use wharf_core::ranges::{Indexed, Reader, Tree};
 
 /// Addresses asked for, planned ahead.
 const ASKED: usize = 1 << 20;
@@ -125,7 +125,11 @@ pub(crate) fn all(live: usize, args: &Args, give: &mut dyn FnMut(Row)) {
         timed("interior find", [7.5, 11.0, 18.0, 17.0], interior(&ours, &peer, effort));
     }
     if wanted("base find") {
-        timed("base find", [2.0; 4], bases(&ours, &peer, effort));
+        timed("base find, index", [2.0; 4], bases(&Side::<Indexed<StdLock>>::fill(live), &peer, effort));
+        timed("base find, tree alone", [2.0; 4], bases(&ours, &peer, effort));
+    }
+    if live >= 1_000 && wanted("reader, 8 hot") {
+        timed("reader, 8 hot", [25.0; 4], hot(&ours, &peer, effort));
     }
     if wanted("allocate and free") {
         let times = in_turn(effort, |count| ours.write(count), |count| peer.write(count));
@@ -146,6 +150,9 @@ pub(crate) fn all(live: usize, args: &Args, give: &mut dyn FnMut(Row)) {
         let name = format!("bytes after filling, {live} live");
         let (value, baseline_value) = (each(ours_bytes), each(peer_bytes));
         give(Row { name, value, unit: "bytes", baseline: PEER, baseline_value, goal: 2.0 });
+        let indexed = each(Side::<Indexed<StdLock>>::fill(live).map.bytes());
+        let name = format!("bytes with the index of bases, {live} live");
+        give(Row { name, value: indexed, unit: "bytes", baseline: PEER, baseline_value, goal: 0.0 });
         let name = format!("bytes after churn, {live} live");
         ours.write(live as u64 * 4);
         give(Row {
@@ -170,13 +177,29 @@ fn interior(ours: &Side<Tree<StdLock>>, peer: &Side<Llvm>, effort: Effort) -> (f
     )
 }
 
-fn bases(ours: &Side<Tree<StdLock>>, peer: &Side<Llvm>, effort: Effort) -> (f64, f64) {
+fn bases<M: Map>(ours: &Side<M>, peer: &Side<Llvm>, effort: Effort) -> (f64, f64) {
     let mut rng = Rng(2);
     let mut asked = (Asked::new(|| ours.plan.base(&mut rng)), Asked::new(|| peer.plan.base(&mut rng)));
     in_turn(
         effort,
         |count| asked.0.look(count, |address| ours.map.find_base(address)),
         |count| asked.1.look(count, |address| peer.map.find_base(address)),
+    )
+}
+
+/// Addresses within eight allocations, again and again, as the arguments of a launch.
+fn hot(ours: &Side<Tree<StdLock>>, peer: &Side<Llvm>, effort: Effort) -> (f64, f64) {
+    let mut rng = Rng(4);
+    let mut asked = |plan: &Plan| {
+        let eight: [u64; 8] = std::array::from_fn(|_| plan.interior(&mut rng));
+        Asked::new(|| eight[rng.below(8)])
+    };
+    let (mut asked_ours, mut asked_peer) = (asked(&ours.plan), asked(&peer.plan));
+    let mut reader = Reader::new(&ours.map);
+    in_turn(
+        effort,
+        |count| asked_ours.look(count, |address| reader.find(address).map_or(0, |range| range.end)),
+        |count| asked_peer.look(count, |address| peer.map.find(address)),
     )
 }
 

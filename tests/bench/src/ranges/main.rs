@@ -14,7 +14,7 @@ use row::Row;
 use std::{path::PathBuf, process::ExitCode, sync::Mutex};
 use wharf_core::{
     env::Lock,
-    ranges::{Range, Tree},
+    ranges::{Indexed, Range, Ranges, Tree},
 };
 
 /// A set of allocations; lookups answer where the allocation ends, or 0.
@@ -61,6 +61,26 @@ impl Map for Tree<StdLock> {
     }
     fn find_base(&self, address: u64) -> u64 {
         Map::find(self, address)
+    }
+}
+
+impl Map for Indexed<StdLock> {
+    fn new() -> Self {
+        Ranges::NEW
+    }
+    fn insert(&self, range: Range) {
+        let entered = Ranges::insert(self, range);
+        assert!(entered.is_ok(), "planned allocations do not overlap");
+    }
+    fn remove(&self, range: Range) {
+        assert!(Ranges::remove(self, range), "it is there");
+    }
+    fn find(&self, address: u64) -> u64 {
+        Ranges::find(self, address).map_or(0, |range| range.end)
+    }
+    #[inline]
+    fn find_base(&self, address: u64) -> u64 {
+        Indexed::find_base(self, address).map_or(0, |range| range.end)
     }
 }
 
