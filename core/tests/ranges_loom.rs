@@ -1,9 +1,12 @@
 //! The growing interval map in every order of its atomics that the memory model permits, with nodes of three keys and
 //! no rest for nodes, so that few operations split, merge and use nodes again:
 //! `RUSTFLAGS="--cfg loom" cargo test -p wharf-core --features alloc --test ranges_loom --release`.
+//!
+//! # Safety
+//! The only unsafe code is the lock's promise to let one closure run at a time, which loom's mutex keeps.
 #![cfg(loom)]
 #![allow(clippy::unwrap_used)]
-#![allow(unsafe_code)] // The lock, see there.
+#![allow(unsafe_code)]
 
 use loom::{
     sync::{

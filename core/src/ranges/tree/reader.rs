@@ -51,7 +51,7 @@ impl<'t, L: Lock> Reader<'t, L> {
     #[inline(never)]
     fn learn(&mut self, address: u64, removals: u64) -> Option<Range> {
         let found = self.tree.find(address)?;
-        if removals % 2 == 0 {
+        if removals.is_multiple_of(2) {
             if removals != self.removals {
                 self.lens = [0; REMEMBERED];
                 self.removals = removals;
