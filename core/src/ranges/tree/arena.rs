@@ -15,7 +15,7 @@ use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 use core::ptr::NonNull;
 
 /// Retirements between the retirement of a node and its next use, while memory lasts.
-const REST: u64 = if cfg!(loom) { 0 } else { 32 };
+const REST: u64 = if cfg!(loom) { 0 } else { 8 };
 /// Nodes in the first segment, and in the largest.
 const SEGMENT: core::ops::RangeInclusive<usize> = 4..=4096;
 

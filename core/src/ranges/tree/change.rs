@@ -8,7 +8,7 @@
 use super::{
     Writer,
     find::Path,
-    node::{CHILDREN, Child, Inner, Link, Node},
+    node::{CHILDREN, Child, Inner, Leaf, Link, Node},
 };
 use crate::ranges::sync::{Relaxed, Release};
 use heapless::Vec;
@@ -35,6 +35,14 @@ pub(super) enum Change<'t> {
 type Children<'t> = Vec<Child<'t>, { CHILDREN + 1 }>;
 
 impl<'t> Writer<'t, '_> {
+    /// Puts `new` in the place of `old`, the leaf of `path`: all that most operations do.
+    pub(super) fn replace(&mut self, path: &Path<'t>, old: &'t Leaf, new: &'t Leaf) {
+        // SAFETY: see the module.
+        unsafe { path.word(self.root, path.0.len()).store(Some(new.into()), Release) };
+        self.arenas.leaves.retire(old, self.clock.retired());
+        self.clock.retire(1);
+    }
+
     /// Puts `change` in the place of the leaf of `path`, with one store; the leaf is noted already if it goes.
     pub(super) fn settle(&mut self, path: &Path<'t>, mut change: Change<'t>) {
         let mut depth = path.0.len();

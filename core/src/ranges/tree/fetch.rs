@@ -6,15 +6,27 @@
 
 use super::node::Link;
 
-/// Lines that hold the keys of a node.
-const LINES: usize = 4;
+/// Lines that hold the keys of a node, and all that it holds.
+const LINES_KEYS: usize = 4;
+const LINES_LEAF: usize = 10;
 const LINE_BYTES: usize = 64;
 
-/// Asks for the keys of a node.
+/// Asks for the keys of a node, for a reader.
 #[inline(always)]
 pub(super) fn keys(link: Link<'_>) {
+    lines(link, LINES_KEYS);
+}
+
+/// Asks for all of a node, for a writer that will copy it.
+#[inline(always)]
+pub(super) fn all(link: Link<'_>) {
+    lines(link, LINES_LEAF);
+}
+
+#[inline(always)]
+fn lines(link: Link<'_>, count: usize) {
     let first = link.bytes();
-    for line in 0..LINES {
+    for line in 0..count {
         ask(first.wrapping_add(line * LINE_BYTES));
     }
 }

@@ -92,7 +92,7 @@ impl<'t> Path<'t> {
                     let at = inner.place(address);
                     self.0.push((inner, at)).ok()?;
                     link = inner.word(at).follow()?;
-                    fetch::keys(link);
+                    fetch::all(link);
                 }
             }
         }

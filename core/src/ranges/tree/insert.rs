@@ -47,15 +47,14 @@ impl<'t> Writer<'t, '_> {
         if let Some(depth) = raise {
             self.raise(&mut path, depth, new.end);
         }
-        let change = if old.count() < KEYS {
+        if old.count() < KEYS {
             let leaf = self.leaf();
             leaf.copy_with(old, at, new);
-            self.note(old.into());
-            Change::One(leaf.into())
+            self.replace(&path, old, leaf);
         } else {
-            self.split(old, at, new)
-        };
-        self.settle(&path, change);
+            let change = self.split(old, at, new);
+            self.settle(&path, change);
+        }
         Ok(())
     }
 

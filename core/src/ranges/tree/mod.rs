@@ -34,7 +34,7 @@
 //!
 //! # Progress
 //! A lookup takes no lock, writes nothing and waits for nobody, also if a writer is stopped in the middle of its work. It starts
-//! anew only if nodes that retired since it began are in use again, which takes dozens of completed
+//! anew only if nodes that retired since it began are in use again, which takes several completed
 //! operations (see `arena`) within this one lookup: lookups are lock-free. A walk ends after [`HEIGHT`] steps whatever it
 //! reads.
 //!

@@ -24,7 +24,6 @@ impl<'t> Writer<'t, '_> {
         if leaf.range(at) != old {
             return None;
         }
-        self.note(leaf.into());
         let left = leaf.count() - 1;
         let change = if left == 0 {
             Change::Gone
@@ -38,8 +37,12 @@ impl<'t> Writer<'t, '_> {
         } else {
             let new = self.leaf();
             new.copy_without(leaf, at);
-            Change::One(new.into())
+            self.clock.removal();
+            self.replace(&path, leaf, new);
+            self.clock.removal();
+            return Some(());
         };
+        self.note(leaf.into());
         self.clock.removal();
         self.settle(&path, change);
         self.clock.removal();
