@@ -1,16 +1,26 @@
 //! Which allocation holds this address: one ordered set of disjoint ranges for each address space.
 //!
-//! Two forms, one contract and one model test: [`Sorted`], an array of fixed capacity, and (feature `alloc`) `Tree`,
-//! which grows. The set holds where a range begins and ends and the slot of its record; the record has the last word,
+//! One contract and one model test for all forms: [`Sorted`], an array of fixed capacity, and (feature `alloc`) `Tree`,
+//! which grows and whose readers take no lock; on targets without atomics of 64 bits, `Tree` is `Locked`. The set holds where a range begins and ends and the slot of its record; the record has the last word,
 //! so an answer that has just gone stale does no harm.
 
-mod sorted;
 #[cfg(feature = "alloc")]
+mod locked;
+mod sorted;
+#[cfg(all(feature = "alloc", target_has_atomic = "64"))]
+mod sync;
+#[cfg(all(feature = "alloc", target_has_atomic = "64"))]
 mod tree;
 
-pub use sorted::Sorted;
 #[cfg(feature = "alloc")]
-pub use tree::Tree;
+pub use locked::Locked;
+#[cfg(all(feature = "alloc", not(target_has_atomic = "64")))]
+pub use locked::Locked as Tree;
+pub use sorted::Sorted;
+#[cfg(all(feature = "alloc", target_has_atomic = "64", not(loom)))]
+pub use tree::Indexed;
+#[cfg(all(feature = "alloc", target_has_atomic = "64"))]
+pub use tree::{Reader, Tree};
 
 /// `start..end`, not empty, and the slot of the record that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

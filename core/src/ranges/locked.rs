@@ -1,18 +1,18 @@
-//! The growing form: an ordered tree under a lock.
+//! The growing form for targets without atomics of 64 bits: an ordered tree under a lock.
 
 use super::{Meet, Range, Ranges};
 use crate::env::{Lock, Mutex};
 use alloc::collections::BTreeMap;
 
 /// Any number of ranges, keyed by their first address.
-pub struct Tree<L>(Mutex<L, BTreeMap<u64, (u64, u32)>>);
+pub struct Locked<L>(Mutex<L, BTreeMap<u64, (u64, u32)>>);
 
 fn range((&start, &(end, slot)): (&u64, &(u64, u32))) -> Range {
     Range { start, end, slot }
 }
 
-impl<L: Lock> Ranges for Tree<L> {
-    const NEW: Self = Tree(Mutex::new(BTreeMap::new()));
+impl<L: Lock> Ranges for Locked<L> {
+    const NEW: Self = Locked(Mutex::new(BTreeMap::new()));
 
     fn insert(&self, new: Range) -> Result<(), Meet> {
         self.0.with(|map| {
