@@ -26,9 +26,6 @@ pub struct Known {
 /// shows it: `wait.pump_thread_polls_a_polled_device`.
 pub const PUMP_NEEDS_NUDGES: bool = false;
 
-const MORE: &str =
-    "the pump hands an operation over as if more followed, although what follows is held: nobody starts it";
-
 /// All of them.
 pub const KNOWN: &[Known] = &[
     Known {

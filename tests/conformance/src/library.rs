@@ -38,7 +38,7 @@ fn open(path: &Path) -> Result<libloading::Library, libloading::Error> {
     unsafe { libloading::Library::new(path) }
 }
 
-/// The plugin of a backend of this tree: from the folder `$WHARF_TEST_PLUGINS`, else built into the target folder and
+/// The plugin of a backend of this tree: from the folders `$WHARF_TEST_PLUGINS` and `$WHARF_TEST_PRODUCT_PLUGINS`, else built into the target folder and
 /// with the profile of the running test.
 ///
 /// # Errors
@@ -47,8 +47,11 @@ pub fn of_tree(backend: &str) -> Result<PathBuf, String> {
     let crate_name = format!("wharf-{backend}-plugin");
     let (prefix, suffix) = (env::consts::DLL_PREFIX, env::consts::DLL_SUFFIX);
     let file = format!("{prefix}{}{suffix}", crate_name.replace('-', "_"));
-    if let Some(folder) = env::var_os("WHARF_TEST_PLUGINS") {
-        return Ok(Path::new(&folder).join(file));
+    let built = format!("{}{suffix}", crate_name.replace('-', "_"));
+    let folders = ["WHARF_TEST_PLUGINS", "WHARF_TEST_PRODUCT_PLUGINS"].map(env::var_os);
+    let mut named = folders.iter().flatten().map(|folder| Path::new(folder).join(&built));
+    if let Some(file) = named.find(|file| file.exists()) {
+        return Ok(file);
     }
     let exe = env::current_exe().map_err(|error| error.to_string())?;
     let beside = exe.parent().ok_or("the test has no folder")?;

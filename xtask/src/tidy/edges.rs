@@ -45,7 +45,8 @@ const MAY_NAME: &[(Part, &[Part])] = &[
 ];
 
 /// All that core needs from others.
-const CORE_NEEDS: &[&str] = &["bitflags", "hashbrown", "heapless", "spin"];
+/// loom only where core is built for it, to try all orders of its atomics.
+const CORE_NEEDS: &[&str] = &["bitflags", "hashbrown", "heapless", "loom", "spin"];
 
 const WHY_EDGE: &str =
     "arrows point down, from the commands to core (the table is in xtask/src/tidy/edges.rs)";
@@ -92,7 +93,10 @@ fn refused(
     match named {
         _ if from == Core && !dev && !CORE_NEEDS.contains(&named) => Some(WHY_CORE),
         "abi_stable" if from != Abi => Some(WHY_ABI_STABLE),
-        "libloading" if !matches!(top(&package.dir), "loader" | "host-plugin" | "plugins") => {
+        "libloading"
+            if !matches!(top(&package.dir), "loader" | "host-plugin" | "plugins")
+                && package.dir != "tests/conformance" =>
+        {
             Some(WHY_LIBLOADING)
         }
         _ => None,
