@@ -5,11 +5,15 @@
 //! Nothing is concluded from the bytes beyond what the table proved at the file's length when it was opened.
 #![allow(unsafe_code)]
 
+use super::external::Beside;
 use crate::error::{Error, ErrorKind, Result};
 use memmap2::{Mmap, MmapMut};
 use std::{
+    collections::HashMap,
     fs::{File, OpenOptions},
+    io,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex},
 };
 use wharf_core::{
     archive::{self, Class, Format, Index, Input, Stop},
@@ -35,8 +39,11 @@ enum Bytes {
 /// An archive that is open.
 pub struct ArchiveFile {
     path: PathBuf,
+    file: File,
     bytes: Bytes,
     index: Index,
+    /// Files beside this one that entries of it name, once they were needed.
+    pub(super) beside: Mutex<HashMap<String, Arc<Beside>>>,
 }
 
 impl ArchiveFile {
@@ -46,14 +53,14 @@ impl ArchiveFile {
     /// # Errors
     /// A file that is not there; anything in it that does not hold, with where and what to do.
     pub fn open(path: &Path, mode: Mode) -> Result<ArchiveFile> {
-        let bytes = map(path, mode)?;
+        let (file, bytes) = map(path, mode)?;
         let input = Input::whole(bytes.as_slice());
         let index = match Format::detect(bytes.as_slice()).or_else(|| by_name(path)) {
             Some(format) => Index::read_as(format, input),
             None => Index::read(input),
         };
         let index = index.map_err(|stop| at_fault(path, stop))?;
-        Ok(ArchiveFile { path: path.to_owned(), bytes, index })
+        Ok(ArchiveFile { path: path.to_owned(), file, bytes, index, beside: Mutex::default() })
     }
 
     /// The file.
@@ -67,6 +74,10 @@ impl ArchiveFile {
     /// All bytes of the file.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.as_slice()
+    }
+    /// The file itself, to be read where a mapping would end the process if the file shrinks.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
     }
     /// What may be done with its tensors.
     pub(crate) fn access(&self) -> Access {
@@ -91,7 +102,7 @@ impl Bytes {
     }
 }
 
-fn map(path: &Path, mode: Mode) -> Result<Bytes> {
+fn map(path: &Path, mode: Mode) -> Result<(File, Bytes)> {
     let opened = match mode {
         Mode::Read => File::open(path),
         Mode::Write => OpenOptions::new().read(true).write(true).open(path),
@@ -106,7 +117,7 @@ fn map(path: &Path, mode: Mode) -> Result<Bytes> {
             .next("name the archive itself, or the index file of a sharded model"));
     }
     if facts.len() == 0 {
-        return Ok(Bytes::Empty); // Nothing can be mapped; the reader says that it is empty.
+        return Ok((file, Bytes::Empty)); // Nothing can be mapped; the reader says that it is empty.
     }
     let mapped = match mode {
         // SAFETY: as this file's `# Safety` says.
@@ -114,7 +125,14 @@ fn map(path: &Path, mode: Mode) -> Result<Bytes> {
         // SAFETY: as above.
         Mode::Write => unsafe { MmapMut::map_mut(&file) }.map(Bytes::Write),
     };
-    mapped.map_err(|error| Error::io(path, "cannot be mapped", &error))
+    let bytes = mapped.map_err(|error| Error::io(path, "cannot be mapped", &error))?;
+    Ok((file, bytes))
+}
+
+/// Maps a file to be read.
+pub(super) fn map_read(file: &File) -> io::Result<Mmap> {
+    // SAFETY: as this file's `# Safety` says; the range that is used was held against the length of the file.
+    unsafe { Mmap::map(file) }
 }
 
 fn by_name(path: &Path) -> Option<Format> {

@@ -125,8 +125,7 @@ impl Layout {
         sink.put(b"IRPA")?;
         sink.put(&[0; 4])?; // Version 0.0.
         let names_at = if self.count == 0 { 0 } else { TABLE + self.table };
-        let storage_at =
-            if self.storage_at > self.head_len() || self.storage > 0 { self.storage_at } else { 0 };
+        let storage_at = if self.count == 0 { 0 } else { self.storage_at };
         let table_at = if self.count == 0 { 0 } else { TABLE };
         let fields =
             [HEADER, 0, 0, self.count, table_at, self.table, names_at, self.names, storage_at, self.storage];
