@@ -40,7 +40,7 @@ pub use device::{Device, Memory};
 pub use error::{Error, ErrorKind, Result};
 pub use event::Event;
 pub use load::{Load, LoadOptions, Span};
-pub use parameters::{ArchiveFile, Content, Mode, Parameters, Tensor, TensorPlace};
+pub use parameters::{ArchiveFile, Content, Mode, Parameters, Tensor, TensorPlace, is_index};
 pub use program::{Kernel, Program};
 pub use queue::Queue;
 pub use runtime::{Builder, Runtime};

@@ -4,6 +4,7 @@
 //! - [`Format`], [`Stranger`]: what a file is, by its content.
 //! - [`Archive`]: a file of any format, read through; [`Entry`], [`Data`], [`Dtype`], [`Text`]: what is in it.
 //! - `Index` (feature `alloc`): the table of a file that outlives its bytes; `Shards`: the index of a sharded checkpoint.
+//! - `examine` (feature `alloc`): all that is wrong with a file.
 //! - [`write`]: the layout of a file that is to be written, and its head.
 //! - [`limits`]: every limit.
 //!
@@ -19,6 +20,8 @@ mod check;
 mod dtype;
 mod entry;
 mod error;
+#[cfg(feature = "alloc")]
+mod examine;
 pub mod gguf;
 #[cfg(feature = "alloc")]
 mod index;
@@ -38,6 +41,8 @@ pub use check::Mark;
 pub use dtype::{Dtype, Unsized, elements};
 pub use entry::{Chars, Data, Entry, Shape, Text};
 pub use error::{Class, Error, Escaped};
+#[cfg(feature = "alloc")]
+pub use examine::examine;
 #[cfg(feature = "alloc")]
 pub use index::{Index, Item, Pair, Place, Value, Warning};
 pub use input::{Input, Stop};

@@ -63,6 +63,17 @@ impl ArchiveFile {
         Ok(ArchiveFile { path: path.to_owned(), file, bytes, index, beside: Mutex::default() })
     }
 
+    /// Everything that is wrong with a file, as far as it can be told; empty if it can be opened.
+    ///
+    /// # Errors
+    /// A file that is not there or cannot be mapped.
+    pub fn examine(path: &Path) -> Result<Vec<archive::Error>> {
+        let (_, bytes) = map(path, Mode::Read)?;
+        let bytes = bytes.as_slice();
+        let format = Format::detect(bytes).or_else(|| by_name(path));
+        archive::examine(format, Input::whole(bytes)).map_err(|stop| at_fault(path, stop))
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path

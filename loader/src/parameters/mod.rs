@@ -8,6 +8,7 @@ mod shards;
 
 pub use content::Content;
 pub use file::{ArchiveFile, Mode};
+pub use shards::is_index;
 
 use crate::{
     error::{Error, ErrorKind, Result},
