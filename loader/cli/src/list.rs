@@ -53,7 +53,7 @@ fn iree(tensors: &[Tensor<'_>], out: &mut Out) -> Result<(), Failure> {
         let own = || tensors.iter().filter(|tensor| tensor.scope == scope);
         let name = if scope.is_empty() { "<global>".to_owned() } else { format!("`{}`", safe(scope)) };
         let bytes = own().fold(0_u64, |sum, tensor| sum.saturating_add(tensor.bytes));
-        let (rule, dashes) = ("-".repeat(114), "-".repeat(12));
+        let (rule, dashes) = ("-".repeat(110), "-".repeat(12));
         let (column, last) = ("-".repeat(18), "-".repeat(59));
         out.line(&format!("//==={rule}===//"))?;
         out.line(&format!("// Parameter scope {name} ({} entries, {bytes} total bytes)", own().count()))?;

@@ -4,6 +4,7 @@ use crate::{
     cli::{Global, MetaArgs},
     list::hex,
     out::{Failure, Out, safe},
+    values::Scalar,
 };
 use serde_json::{Value as Json, json};
 use wharf::{
@@ -120,10 +121,7 @@ fn kind(value: &Value<'_>) -> String {
 
 /// A value as text, and as JSON: whole unless it is a long array.
 fn show(value: Value<'_>, full: bool) -> (String, Json) {
-    let float = |number: f64, text: String| match number.is_finite() {
-        true => json!(number),
-        false => json!(text),
-    };
+    let scalar = |number: Scalar| (number.to_string(), number.json());
     match value {
         Value::Text(text) => match std::str::from_utf8(text.bytes()) {
             Ok(text) => (shortened(text, full), json!(text)),
@@ -131,11 +129,8 @@ fn show(value: Value<'_>, full: bool) -> (String, Json) {
         },
         Value::Array(array) => elements(array, full),
         Value::Bool(value) => (value.to_string(), json!(value)),
-        Value::F32(number) => {
-            let text = number.to_string();
-            (text.clone(), float(text.parse().unwrap_or(f64::from(number)), text.to_lowercase()))
-        }
-        Value::F64(number) => (number.to_string(), float(number, number.to_string().to_lowercase())),
+        Value::F32(number) => scalar(Scalar::Short(number)),
+        Value::F64(number) => scalar(Scalar::Float(number)),
         Value::U64(number) => (number.to_string(), json!(number)),
         other => {
             let number = other.integer().unwrap_or_default();

@@ -36,7 +36,7 @@ impl Layout {
     /// The layout of a file with these entries.
     ///
     /// # Errors
-    /// An alignment that is no power of two, an empty or too long name, a pattern that does not divide its entry, more
+    /// An alignment that is no power of two, a name that is too long, a pattern that does not divide its entry, more
     /// entries than are read, sizes past any file.
     pub fn of<'a>(drafts: impl Iterator<Item = Draft<'a>>, alignment: u64) -> Result<Layout, Error> {
         power(alignment)?;

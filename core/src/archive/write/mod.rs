@@ -134,9 +134,6 @@ fn align(name: &str, at: u64, alignment: u64) -> Result<u64, Error> {
 
 /// What every format asks of a name.
 fn named(draft: &Draft<'_>) -> Result<(), Error> {
-    if draft.name.is_empty() {
-        return Err(refuse(Class::InvalidValue, "", "an entry has an empty name", 0, 0));
-    }
     if draft.name.len() as u64 > limits::NAME_BYTES {
         let detail = "the name {name} has {a} bytes, at most {b} are written";
         let len = draft.name.len() as u64;

@@ -27,7 +27,7 @@ impl Layout {
     ///
     /// # Errors
     /// An alignment that is no power of two; a tensor without a type, with a type that the format lacks, or whose bytes
-    /// are not what type and shape say; a splat; a name that is empty, too long or `__metadata__`; sizes past limits.
+    /// are not what type and shape say; a splat; a name that is too long or `__metadata__`; sizes past limits.
     pub fn of<'a>(
         drafts: impl Iterator<Item = Draft<'a>> + Clone,
         metadata: impl Iterator<Item = (&'a str, &'a str)> + Clone,
