@@ -90,10 +90,10 @@ impl NewArchive<'_> {
                 .in_file(path)
                 .next("name another file with -o"));
         }
-        if self.format == Format::Safetensors {
-            self.for_safetensors();
-        }
         self.unique(path)?;
+        if self.format == Format::Safetensors {
+            self.for_safetensors(path)?;
+        }
         let layout = self.layout().map_err(|error| self.refused(path, &error))?;
         let mut file = Output::create(path)?;
         self.head(&layout, &mut file)?;
@@ -128,16 +128,19 @@ impl NewArchive<'_> {
     }
 
     /// What the format asks: a type for each tensor, and elements at multiples of their size.
-    fn for_safetensors(&mut self) {
+    fn for_safetensors(&mut self, path: &Path) -> Result<()> {
         for tensor in self.tensors.iter_mut().filter(|tensor| tensor.dtype.is_none()) {
             tensor.dtype = Some("U8");
             tensor.shape = vec![tensor.content.len()];
         }
+        // What is wrong is said of the first tensor in the caller's order.
+        self.layout().map_err(|error| self.refused(path, &error))?;
         let unit = |tensor: &NewTensor<'_>| {
             let bytes = tensor.dtype.and_then(Dtype::from_name).and_then(Dtype::block_bytes).unwrap_or(1);
             1_u64 << bytes.trailing_zeros().min(3)
         };
         self.tensors.sort_by_key(|tensor| std::cmp::Reverse(unit(tensor)));
+        Ok(())
     }
 
     fn unique(&self, path: &Path) -> Result<()> {
