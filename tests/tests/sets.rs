@@ -184,3 +184,25 @@ fn an_index_without_some_of_its_files_names_them() {
     let whole = Ran::of(wharf().args(["verify", "--json"]).arg(shards.join(index))).json();
     assert_eq!((&whole["ok"], &whole["files"][0]["tensors"]), (&true.into(), &5.into()));
 }
+
+/// What the index assigns is converted, whatever else its files hold; without the index a name twice is an error.
+#[test]
+fn an_index_decides_which_copy_is_converted() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.irpa");
+    for case in ["x_overlay", "x_extra_file"] {
+        let set = fixture("archives/malformed/index").join(case);
+        let convert =
+            |inputs: &[PathBuf]| Ran::of(wharf().args(["convert", "--json", "-o"]).arg(&out).args(inputs));
+        let ran = convert(&[set.join("model.safetensors.index.json")]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+        let shown = Ran::of(wharf().args(["show", "--json"]).arg(&out).arg("a")).json();
+        assert_eq!(shown["hex"], "000102030405060708090a0b0c0d0e0f", "{case}");
+        let mut files: Vec<PathBuf> =
+            fs::read_dir(&set).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.retain(|path| path.extension().is_some_and(|extension| extension == "safetensors"));
+        let without = convert(&files);
+        let twice = if case == "x_overlay" { "duplicate_name" } else { "" };
+        assert_eq!(kind(&without), twice, "{case}: {}", without.stdout);
+    }
+}
