@@ -366,6 +366,26 @@ fn an_interrupted_write_leaves_nothing_and_exits_with_130() {
     assert_eq!(names(folder.path()), [""; 0]);
 }
 
+/// Not even a process that is killed outright leaves half a file under the name that was asked for.
+#[test]
+#[cfg(unix)]
+fn a_killed_write_leaves_the_older_file_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.irpa");
+    fs::copy(fixture("digits/digits.irpa"), &out).unwrap();
+    let mut child =
+        wharf().args(["create", "-o", text(&out), "--data=big=20000000000xi8=1"]).spawn().unwrap();
+    while names(folder.path()).len() < 2 {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(fs::read(&out).unwrap() == fs::read(fixture("digits/digits.irpa")).unwrap());
+    // What is left says by its name what it is.
+    let left = names(folder.path());
+    assert!(left[0].starts_with(".out.irpa.") && left[0].ends_with(".part"), "{left:?}");
+}
+
 #[test]
 fn an_input_is_never_overwritten_by_whatever_name() {
     let folder = tempfile::tempdir().unwrap();

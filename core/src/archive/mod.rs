@@ -5,7 +5,7 @@
 //! - [`Archive`]: a file of any format, read through; [`Entry`], [`Data`], [`Dtype`], [`Text`]: what is in it.
 //! - `Index` (feature `alloc`): the table of a file that outlives its bytes; `Shards`: the index of a sharded checkpoint.
 //! - `examine` (feature `alloc`): all that is wrong with a file.
-//! - [`write`]: the layout of a file that is to be written, and its head.
+//! - [`mod@write`]: the layout of a file that is to be written, and its head.
 //! - [`limits`]: every limit.
 //!
 //! What all of them keep true: arithmetic on numbers of a file is checked; recursion is bounded; nothing is reserved by

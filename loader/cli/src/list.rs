@@ -13,8 +13,10 @@ use wharf::{ArchiveFile, Parameters, Tensor, TensorPlace};
 pub(crate) fn run(global: &Global, args: &ListArgs, out: &mut Out) -> Result<(), Failure> {
     let (include, filter) = (Include::new(&args.files.include)?, Filter::new(&args.filter)?);
     let parameters = open(&args.files)?;
-    let takes =
-        |tensor: &Tensor<'_>| include.takes(tensor.name) && filter.takes(tensor, &typed(&parameters, tensor));
+    let takes = |tensor: &Tensor<'_>| {
+        include.takes(tensor.name)
+            && (args.filter.is_empty() || filter.takes(tensor, &typed(&parameters, tensor)))
+    };
     let mut tensors: Vec<Tensor<'_>> = parameters.tensors().filter(takes).collect();
     if let Some(by) = args.sort {
         sort(&mut tensors, by);
