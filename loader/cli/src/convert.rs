@@ -135,10 +135,7 @@ fn pairs(parameters: &Parameters, format: Format) -> Vec<(String, String)> {
                 }
             }
             _ if count > 0 => {
-                note(&format!(
-                    "note: {} does not keep metadata: {count} entries of {path} are left out",
-                    format.name()
-                ));
+                note(&format!("note: {count} entries of metadata of {path} are not carried over"));
             }
             _ => {}
         }
