@@ -46,7 +46,12 @@ fn python() -> Option<&'static Path> {
 type Hashes = BTreeMap<String, String>;
 
 fn theirs(python: &Path, file: &Path) -> Hashes {
-    let ran = Ran::of(Command::new(python).arg(root().join("tests/tests/peers.py")).arg(file));
+    read(python, file, &[])
+}
+
+fn read(python: &Path, file: &Path, options: &[&str]) -> Hashes {
+    let script = root().join("tests/tests/peers.py");
+    let ran = Ran::of(Command::new(python).arg(script).arg(file).args(options));
     assert_eq!(ran.code, Some(0), "{}: {}", file.display(), ran.stderr);
     serde_json::from_str(&ran.stdout).unwrap()
 }
@@ -57,9 +62,11 @@ fn ours(file: &Path) -> Hashes {
     json["files"][0]["tensors"].as_array().unwrap().iter().map(pair).collect()
 }
 
+/// One test, since runners start each in a process of its own, and the readers are installed once.
 #[test]
 fn independent_readers_find_the_same_tensors_in_what_is_written() {
     let Some(python) = python() else { return };
+    types_and_shapes_are_kept(python);
     let folder = tempfile::tempdir().unwrap();
     let files = [
         "digits/digits.gguf",
@@ -93,4 +100,17 @@ fn independent_readers_find_the_same_tensors_in_what_is_written() {
     for file in ["digits/digits.gguf", "archives/gguf/many_tensors.gguf"] {
         assert!(theirs(python, &fixture(file)) == ours(&fixture(file)), "{file}");
     }
+}
+
+/// IREE's Python makes typed arrays of what `--types` keeps.
+fn types_and_shapes_are_kept(python: &Path) {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.irpa");
+    let ran = Ran::of(
+        wharf().args(["convert", "--types", "-q", "-o"]).arg(&out).arg(fixture("digits/digits.gguf")),
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let typed = read(python, &out, &["typed"]);
+    assert_eq!(typed["layer1.weight"], "float32 [32, 64]");
+    assert_eq!(typed["images"], "int8 [1797, 64]");
 }
