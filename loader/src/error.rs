@@ -26,6 +26,8 @@ pub enum ErrorKind {
     NoSuchDevice,
     /// No tensor of that name.
     NoSuchTensor,
+    /// No metadata of that key.
+    NoSuchKey,
     /// No kernel or other symbol of that name.
     NoSuchKernel,
     /// No plugin of that name.
@@ -62,6 +64,7 @@ impl ErrorKind {
             ErrorKind::NoSuchFile => "no_such_file",
             ErrorKind::NoSuchDevice => "no_such_device",
             ErrorKind::NoSuchTensor => "no_such_tensor",
+            ErrorKind::NoSuchKey => "no_such_key",
             ErrorKind::NoSuchKernel => "no_such_kernel",
             ErrorKind::NoSuchPlugin => "no_such_plugin",
             ErrorKind::Io => "io",
@@ -82,6 +85,7 @@ impl ErrorKind {
             ErrorKind::NoSuchFile
             | ErrorKind::NoSuchDevice
             | ErrorKind::NoSuchTensor
+            | ErrorKind::NoSuchKey
             | ErrorKind::NoSuchKernel
             | ErrorKind::NoSuchPlugin => 3,
             ErrorKind::Archive(class) if class.name().starts_with("unsupported") => 5,

@@ -4,6 +4,7 @@
 //! - [`Device`]: memory ([`Buffer`]), queues ([`Queue`]), programs ([`Program`], [`Kernel`]), and facts.
 //! - [`Parameters`]: the tensors of IRPA, GGUF and safetensors archives; [`Device::load`], [`Device::gather`] and
 //!   [`Device::scatter`] move them in one batch over several timelines ([`Load`]).
+//! - [`NewArchive`]: an archive that is to be written.
 //! - [`Event`]: a moment in the life of a queue, to wait for or to make another queue wait for.
 //! - [`Error`]: what, where, why, and what to do next.
 //!
@@ -33,6 +34,7 @@ mod program;
 mod queue;
 mod runtime;
 mod stage;
+mod write;
 
 pub use args::Args;
 pub use buffer::Buffer;
@@ -40,12 +42,14 @@ pub use device::{Device, Memory};
 pub use error::{Error, ErrorKind, Result};
 pub use event::Event;
 pub use load::{Io, Load, LoadOptions, STAGING_DEFAULT, Span};
-pub use parameters::{ArchiveFile, Mode, Parameters, Tensor, TensorPlace};
+pub use parameters::{ArchiveFile, Content, Mode, Parameters, Tensor, TensorPlace, is_index};
 pub use program::{Kernel, Program};
 pub use queue::Queue;
 pub use runtime::{Builder, Runtime};
 pub use wharf_core::{
+    archive,
     buffer::Overlap,
     device::{Block, Caps, Param, SymbolKind, Times, property},
     runtime::{Order, QueueOptions},
 };
+pub use write::{NewArchive, NewTensor, Written, alignment};

@@ -35,7 +35,7 @@ pub fn nearest<'a>(asked: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a
 }
 
 /// "; known devices: `a`, `b`" or "; there are no devices".
-pub(crate) fn there_are<'a>(asked: &str, what: &str, names: impl Iterator<Item = &'a str>) -> String {
+pub fn there_are<'a>(asked: &str, what: &str, names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     if names.is_empty() {
         return format!("; there are no {what}");

@@ -16,7 +16,7 @@ pub(crate) const HELP: &str = "\
 Runs fmt, tidy, core, clippy, test, docs, freestanding, embedded, demo, deny and prints how long each took and how it ended.
 
   STEP...               only these steps
-  --full                the tests in release too, and a skipped step counts as a failure";
+  --full                the tests in release and independent readers too; a skipped step counts as a failure";
 
 /// A step: its name, whether the list stops when it fails, what keeps it from running here, and what it does.
 struct Step {
@@ -58,8 +58,10 @@ const STEPS: &[Step] = &[
 ];
 
 /// What `--full` adds.
-const FULL: Step =
-    Step { name: "test-release", stops: false, unable: able, run: |_| test::main(&["--release".to_owned()]) };
+const FULL: &[Step] = &[
+    Step { name: "test-release", stops: false, unable: able, run: |_| test::main(&["--release".to_owned()]) },
+    Step { name: "peers", stops: false, unable: |w| without(w, "wharf-tests"), run: test::peers },
+];
 
 pub(crate) fn main(args: &[String]) -> Outcome {
     let full = args.iter().any(|arg| arg == "--full");
@@ -70,7 +72,7 @@ pub(crate) fn main(args: &[String]) -> Outcome {
     let workspace = Workspace::read()?;
     let mut steps: Vec<&Step> = STEPS.iter().collect();
     steps.retain(|step| named.is_empty() || named.iter().any(|name| *name == step.name));
-    steps.extend(full.then_some(&FULL));
+    steps.extend(FULL.iter().filter(|_| full));
 
     let mut ends = Vec::new();
     let mut stopped = false;

@@ -46,6 +46,12 @@ pub(crate) fn main(args: &[String]) -> Outcome {
     if failed.is_empty() { Ok(()) } else { Err(Fail::new(format!("{} failed", failed.join(" and ")))) }
 }
 
+/// What the command writes, read by independent readers, which are installed for it.
+pub(crate) fn peers(workspace: &Workspace) -> Outcome {
+    let mut command = runner(workspace, &["test", "--package", "wharf-tests", "--test", "peers"]);
+    shell::run(command.args(["--", "--nocapture"]).env("WHARF_PEERS", "1"))
+}
+
 fn doc_tests(workspace: &Workspace) -> Command {
     runner(workspace, &["test", "--workspace", "--doc", "--quiet"])
 }

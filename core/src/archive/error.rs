@@ -120,6 +120,9 @@ pub struct Error {
 }
 
 impl Error {
+    /// The offset of an error that is about no byte of a file: of what is to be written.
+    pub const NOWHERE: u64 = u64::MAX;
+
     /// An error found at byte `offset` of the file.
     pub const fn new(class: Class, offset: u64, detail: &'static str) -> Self {
         Error { class, name: 0, word: 0, note: [0; NOTE], offset, values: [0; 2], detail }
@@ -184,7 +187,8 @@ impl fmt::Display for Error {
             self.place(f, place)?;
             rest = tail;
         }
-        write!(f, "{rest} (at byte {})", self.offset)
+        f.write_str(rest)?;
+        if self.offset == Self::NOWHERE { Ok(()) } else { write!(f, " (at byte {})", self.offset) }
     }
 }
 

@@ -87,6 +87,35 @@ impl<'a> Irpa<'a> {
         Ok(file)
     }
 
+    /// Gives every entry, good or bad, to a survey.
+    #[cfg(feature = "alloc")]
+    pub(super) fn survey(input: Input<'a>, survey: &mut super::examine::Survey) -> Result<(), Stop> {
+        sniff::magic(&input, "irpa")?;
+        let (mut at, mut headers, mut tables) = (Some(0), 0, 0_u64);
+        while let Some(base) = at {
+            let header = Header::read(input, base)?;
+            headers += 1;
+            tables = tables.saturating_add(header.table.len);
+            if headers > limits::HEADERS || tables > input.len() {
+                // Too much to look through: `open` says why.
+                return Self::open(input).map(drop);
+            }
+            let mut rows = Rows::new(input, header);
+            loop {
+                let begin = rows.at;
+                match rows.step() {
+                    Ok(None) => break,
+                    Ok(Some(entry)) => survey.entry(Ok(entry)),
+                    // Behind a row whose own size is wrong there is no next one.
+                    Err(Stop::Bad(error)) if rows.at > begin => survey.entry(Err(error)),
+                    Err(stop) => return Err(stop),
+                }
+            }
+            at = header.next;
+        }
+        Ok(())
+    }
+
     /// Reads one table through and counts entries and the bytes of names.
     fn table(&mut self, header: &Header, names: &mut u64) -> Result<(), Stop> {
         let mut rows = Rows::new(self.input, *header);

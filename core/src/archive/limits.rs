@@ -32,3 +32,5 @@ pub const FILE_BYTES: u64 = 1 << 60;
 pub const COPIED_TEXT_BYTES: usize = 4096;
 /// Most warnings that an index keeps.
 pub const WARNINGS: usize = 64;
+/// Most problems of a file that are named.
+pub const PROBLEMS: usize = 1000;

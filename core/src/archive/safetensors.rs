@@ -33,6 +33,30 @@ impl<'a> Safetensors<'a> {
     /// # Errors
     /// [`Stop::Need`] until the whole header is in memory; the class of what is wrong with it.
     pub fn open(input: Input<'a>) -> Result<Self, Stop> {
+        let mut file = Self::unread(input)?;
+        file.walk(|entry| entry.map(drop))?;
+        Ok(file)
+    }
+
+    /// Gives every tensor, good or bad, to a survey; answers where the data begins.
+    #[cfg(feature = "alloc")]
+    pub(super) fn survey(input: Input<'a>, survey: &mut super::examine::Survey) -> Result<u64, Stop> {
+        let mut file = Self::unread(input)?;
+        file.walk(|entry| {
+            survey.entry(entry);
+            Ok(())
+        })?;
+        let mut keys = alloc::vec::Vec::new();
+        for pair in file.metadata() {
+            let (key, _) = pair?;
+            keys.push((key.chars().collect(), key.at()));
+        }
+        survey.once(keys, Class::DuplicateKey);
+        Ok(file.data_at())
+    }
+
+    /// A file whose header is there and begins as it must.
+    fn unread(input: Input<'a>) -> Result<Self, Stop> {
         sniff::known(&input, "safetensors")?;
         let mut cursor = Cursor::new(input, 0);
         let len = cursor.u64()?;
@@ -42,13 +66,12 @@ impl<'a> Safetensors<'a> {
             return Err(error.into());
         }
         let header = cursor.take(len)?;
-        let mut file = Safetensors { input, header, metadata: None, entries: 0, pairs: 0 };
+        let file = Safetensors { input, header, metadata: None, entries: 0, pairs: 0 };
         if header.first() != Some(&b'{') {
             return Err(
                 Error::new(Class::InvalidJson, 8, "the header does not begin with an opening brace").into()
             );
         }
-        file.walk()?;
         Ok(file)
     }
 
@@ -93,15 +116,25 @@ impl<'a> Safetensors<'a> {
         scan
     }
 
-    /// Checks the whole header and counts.
-    fn walk(&mut self) -> Result<(), Stop> {
+    /// Checks the whole header and counts. `each` gets every tensor; what it lets pass is stepped over as plain JSON.
+    fn walk(
+        &mut self,
+        mut each: impl FnMut(Result<Entry<'a>, Error>) -> Result<(), Error>,
+    ) -> Result<(), Stop> {
         let mut scan = self.scanner();
         let mut first = true;
         while let Some(key) = scan.key(&mut first)? {
             if key == *METADATA {
                 self.metadata_at(key, &mut scan)?;
             } else {
-                self.tensor(key, &mut scan)?;
+                let before = scan;
+                let entry = self.tensor(key, &mut scan);
+                let bad = entry.is_err();
+                each(entry)?;
+                if bad {
+                    scan = before;
+                    scan.skip()?;
+                }
                 self.entries += 1;
             }
         }

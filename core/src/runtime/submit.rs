@@ -121,6 +121,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         match handed {
             Handed::Taken => {
                 lane.tail = value;
+                self.wake_to_poll(lane);
                 if !signals.is_empty() {
                     self.expect_signals(lane, value, signals)?;
                 }
@@ -136,6 +137,16 @@ impl<D: Device, E: Env> Runtime<D, E> {
         lane.accepted += 1;
         let point = Point { timeline: lane.timeline, value };
         Ok(((lane.order == Order::InOrder).then_some(point), failed))
+    }
+
+    /// A lane that must be asked has work: a pump thread that sleeps for good has to begin asking.
+    fn wake_to_poll(&self, lane: &LaneState<D>) {
+        if lane.time.polled.load(Relaxed) != 0
+            && self.bell.pumps.load(SeqCst) != 0
+            && self.bell.dozing.load(SeqCst) == 0
+        {
+            self.bell.ring::<E>();
+        }
     }
 
     /// A wait for a point of the queue itself that is still to come would never end.

@@ -1,5 +1,8 @@
 //! The words of the command line.
 
+mod archive;
+
+pub(crate) use archive::*;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -9,11 +12,12 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   wharf devices
   wharf list model.safetensors
+  wharf convert model.safetensors -o model.irpa
   wharf load model.gguf --device host:0
   wharf --plugin-path target/plugins devices --json
 
-Exit codes: 0 done, 2 usage, 3 no such file, device, tensor or kernel, 4 bad file, 5 not supported,
-6 device or plugin, 7 out of memory or over a limit, 130 interrupted.")]
+Exit codes: 0 done, 1 looked at and found wanting, 2 usage, 3 no such file, device, tensor or kernel, 4 bad file,
+5 not supported, 6 device or plugin, 7 out of memory or over a limit, 130 interrupted.")]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -27,7 +31,7 @@ pub(crate) struct Global {
     /// One JSON value on stdout instead of text, also for a failure
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Names only
+    /// Names only, or as little
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
     /// Exact sizes in bytes instead of rounded ones
@@ -63,12 +67,39 @@ pub(crate) enum Command {
     /// Plugins that were found, what became of each, and where they were looked for
     Plugins,
     /// Tensors of archives: name, type, shape, bytes, offset
-    #[command(
-        after_help = "Examples:\n  wharf list model.gguf\n  wharf list model.safetensors.index.json --json\n  wharf list base=a.irpa extra=b.irpa -q"
-    )]
-    List(FilesArgs),
+    #[command(after_help = LIST_HELP)]
+    List(ListArgs),
     /// What an archive is: format, version, types, metadata, warnings
     Info(FilesArgs),
+    /// Metadata of an archive: key, type, value
+    #[command(
+        after_help = "Examples:\n  wharf meta model.gguf\n  wharf meta model.gguf general.name -q\n  wharf meta model.gguf 'tokenizer.*' --full --json"
+    )]
+    Meta(MetaArgs),
+    /// One tensor: facts, first bytes, first values, least, greatest, mean
+    #[command(
+        after_help = "Examples:\n  wharf show model.gguf blk.0.attn_q.weight\n  wharf show model.irpa key0 --as F32 --head 64"
+    )]
+    Show(ShowArgs),
+    /// Checks archives through and through and names all that is wrong; exit code 1 if anything is
+    #[command(
+        after_help = "Examples:\n  wharf verify model.safetensors.index.json\n  wharf hash a.gguf > a.sha256; wharf verify a.gguf --hashes a.sha256"
+    )]
+    Verify(VerifyArgs),
+    /// SHA-256 of each tensor's bytes
+    #[command(
+        after_help = "Examples:\n  wharf hash model.gguf > model.sha256\n  wharf hash a.safetensors --include '*.bias' --json"
+    )]
+    Hash(HashArgs),
+    /// Compares two archives of any formats by names and bytes; exit code 1 if they differ
+    #[command(after_help = "Example:\n  wharf diff model.safetensors model.irpa")]
+    Diff(DiffArgs),
+    /// Writes the tensors of archives into a new one
+    #[command(after_help = CONVERT_HELP)]
+    Convert(ConvertArgs),
+    /// Writes an archive of tensors that are given here
+    #[command(after_help = CREATE_HELP)]
+    Create(CreateArgs),
     /// Places the tensors of archives on a device
     #[command(
         after_help = "Examples:\n  wharf load model.safetensors --device host:0\n  wharf load model.gguf --include 'blk.0.*' --timelines 4\n  wharf load model.irpa --dry-run"
@@ -84,6 +115,27 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// The manual, as a man page
+    #[command(
+        after_help = "Examples:\n  wharf man | man -l -\n  wharf man convert > wharf-convert.1\n  wharf man --dir man1"
+    )]
+    Man {
+        /// The page of one verb
+        #[arg(value_name = "VERB", conflicts_with = "dir")]
+        verb: Option<String>,
+        /// Write all pages into this folder
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+}
+
+/// An alignment that archives can have.
+fn alignment(text: &str) -> Result<u64, String> {
+    let most = wharf::archive::limits::ALIGNMENT;
+    match text.parse::<u64>() {
+        Ok(number) if number.is_power_of_two() && number <= most => Ok(number),
+        _ => Err(format!("an alignment is a power of two from 1 to {most}")),
+    }
 }
 
 /// Which devices.
@@ -95,17 +147,6 @@ pub(crate) struct DevicesArgs {
     /// All that is known of each
     #[arg(short, long)]
     pub(crate) verbose: bool,
-}
-
-/// Which archives.
-#[derive(Args)]
-pub(crate) struct FilesArgs {
-    /// Archives (IRPA, GGUF, safetensors, or the index of a sharded set), each with a scope if wanted
-    #[arg(value_name = "[SCOPE=]FILE", required = true)]
-    pub(crate) files: Vec<String>,
-    /// Only tensors whose names match this glob (may be given again)
-    #[arg(long, value_name = "GLOB")]
-    pub(crate) include: Vec<String>,
 }
 
 /// What to load, and where.

@@ -2,8 +2,8 @@
 
 use crate::{
     cli::FilesArgs,
-    list::{Include, open},
     out::{Failure, Out, safe},
+    select::{Include, open},
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

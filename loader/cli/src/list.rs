@@ -1,76 +1,84 @@
 //! `wharf list`.
 
 use crate::{
-    cli::{FilesArgs, Global},
+    cli::{Global, ListArgs},
+    filter::{Filter, sort},
     out::{Failure, Out, note, safe},
+    select::{Include, full_name, open},
+    typed::{Typed, typed},
 };
 use serde_json::{Value, json};
-use std::path::Path;
-use wharf::{ArchiveFile, Error, ErrorKind, Mode, Parameters, Tensor, TensorPlace};
+use wharf::{ArchiveFile, Parameters, Tensor, TensorPlace};
 
-/// The archives that the arguments name.
-pub(crate) fn open(args: &FilesArgs) -> Result<Parameters, Failure> {
-    let mut parameters = Parameters::default();
-    for given in &args.files {
-        let (scope, file) = scoped(given);
-        parameters.add(scope, file, Mode::Read)?;
+pub(crate) fn run(global: &Global, args: &ListArgs, out: &mut Out) -> Result<(), Failure> {
+    let (include, filter) = (Include::new(&args.files.include)?, Filter::new(&args.filter)?);
+    let parameters = open(&args.files)?;
+    let takes = |tensor: &Tensor<'_>| {
+        include.takes(tensor.name)
+            && (args.filter.is_empty() || filter.takes(tensor, &typed(&parameters, tensor)))
+    };
+    let mut tensors: Vec<Tensor<'_>> = parameters.tensors().filter(takes).collect();
+    if let Some(by) = args.sort {
+        sort(&mut tensors, by);
     }
-    Ok(parameters)
-}
-
-/// `scope=FILE`, unless a file of the whole name is there.
-fn scoped(given: &str) -> (&str, &str) {
-    match given.split_once('=') {
-        Some((scope, file)) if !Path::new(given).exists() && !scope.contains(['/', '\\']) => (scope, file),
-        _ => ("", given),
-    }
-}
-
-/// Which names `--include` lets through.
-pub(crate) struct Include(Vec<glob::Pattern>);
-
-impl Include {
-    pub(crate) fn new(globs: &[String]) -> Result<Self, Failure> {
-        let pattern = |glob: &String| {
-            let bad = |error| Error::new(ErrorKind::Usage, format!("--include {}: {error}", safe(glob)));
-            glob::Pattern::new(glob).map_err(bad)
-        };
-        Ok(Include(globs.iter().map(pattern).collect::<Result<_, _>>()?))
-    }
-    pub(crate) fn takes(&self, name: &str) -> bool {
-        self.0.is_empty() || self.0.iter().any(|pattern| pattern.matches(name))
-    }
-}
-
-pub(crate) fn run(global: &Global, args: &FilesArgs, out: &mut Out) -> Result<(), Failure> {
-    let parameters = open(args)?;
-    let include = Include::new(&args.include)?;
-    let tensors: Vec<Tensor<'_>> = parameters.tensors().filter(|tensor| include.takes(tensor.name)).collect();
     if out.json() {
         let files: Vec<Value> =
-            parameters.files().map(|(scope, file)| file_json(scope, file, &tensors)).collect();
+            parameters.files().map(|(scope, file)| file_json(scope, file, &parameters, &tensors)).collect();
         return out.value(json!({"files": files}));
     }
     for (_, file) in parameters.files() {
         if let Some(part) = file.index().part() {
-            note(&format!(
-                "note: {} is part {} of {}",
-                safe(&file.path().display().to_string()),
-                part.number,
-                part.count
-            ));
+            let file = safe(&file.path().display().to_string());
+            note(&format!("note: {file} is part {} of {}", part.number, part.count));
         }
+    }
+    if args.iree {
+        return iree(&tensors, out);
     }
     if global.quiet {
         return tensors.iter().try_for_each(|tensor| out.line(&full_name(tensor)));
     }
-    let rows: Vec<Vec<String>> = tensors.iter().map(|tensor| row(tensor, out)).collect();
+    let rows: Vec<Vec<String>> =
+        tensors.iter().map(|tensor| row(tensor, &typed(&parameters, tensor), out)).collect();
     out.table(&["NAME", "TYPE", "SHAPE", "BYTES", "OFFSET"], &rows, &[3, 4])
 }
 
-fn file_json(scope: &str, file: &ArchiveFile, tensors: &[Tensor<'_>]) -> Value {
+/// The text of IREE's tools, a block for each scope, to the letter; but names are escaped.
+fn iree(tensors: &[Tensor<'_>], out: &mut Out) -> Result<(), Failure> {
+    let mut scopes: Vec<&str> = vec![];
+    for tensor in tensors {
+        if !scopes.contains(&tensor.scope) {
+            scopes.push(tensor.scope);
+        }
+    }
+    for scope in scopes {
+        let own = || tensors.iter().filter(|tensor| tensor.scope == scope);
+        let name = if scope.is_empty() { "<global>".to_owned() } else { format!("`{}`", safe(scope)) };
+        let bytes = own().fold(0_u64, |sum, tensor| sum.saturating_add(tensor.bytes));
+        let (rule, dashes) = ("-".repeat(110), "-".repeat(12));
+        let (column, last) = ("-".repeat(18), "-".repeat(59));
+        out.line(&format!("//==={rule}===//"))?;
+        out.line(&format!("// Parameter scope {name} ({} entries, {bytes} total bytes)", own().count()))?;
+        out.line(&format!("//==={dashes}+{column}+{column}+{last}===//"))?;
+        out.line("//         Start |              End |           Length | Key")?;
+        out.line(&format!("//---{dashes}+{column}+{column}+{last}---//"))?;
+        for tensor in own() {
+            let (begin, end) = match tensor.place {
+                TensorPlace::Offset(at) | TensorPlace::External(_, at) => {
+                    (at.to_string(), at.saturating_add(tensor.bytes).to_string())
+                }
+                TensorPlace::Splat(_) => ("-".into(), "-".into()),
+            };
+            out.line(&format!("{begin:>16} | {end:>16} | {:>16} | `{}`", tensor.bytes, safe(tensor.name)))?;
+        }
+        out.line("")?;
+    }
+    Ok(())
+}
+
+fn file_json(scope: &str, file: &ArchiveFile, parameters: &Parameters, tensors: &[Tensor<'_>]) -> Value {
     let own = tensors.iter().filter(|tensor| tensor.file == file.path() && tensor.scope == scope);
-    let own: Vec<Value> = own.map(tensor_json).collect();
+    let own: Vec<Value> = own.map(|tensor| tensor_json(tensor, &typed(parameters, tensor))).collect();
     let mut value = json!({
         "file": file.path().display().to_string(), "format": file.index().format().name(), "tensors": own,
     });
@@ -83,28 +91,24 @@ fn file_json(scope: &str, file: &ArchiveFile, tensors: &[Tensor<'_>]) -> Value {
     value
 }
 
-/// Scope and name, safe to print.
-pub(crate) fn full_name(tensor: &Tensor<'_>) -> String {
-    if tensor.scope.is_empty() {
-        safe(tensor.name)
-    } else {
-        format!("{}::{}", safe(tensor.scope), safe(tensor.name))
-    }
-}
-
-fn row(tensor: &Tensor<'_>, out: &Out) -> Vec<String> {
-    let shape = tensor.shape.map_or_else(|| "-".into(), |shape| format!("{shape:?}").replace(' ', ""));
+fn row(tensor: &Tensor<'_>, typed: &Typed, out: &Out) -> Vec<String> {
+    let shape = shape_text(typed.shape.as_deref());
     let place = match &tensor.place {
         TensorPlace::Offset(offset) => offset.to_string(),
         TensorPlace::Splat(pattern) => format!("splat {}", hex(pattern)),
         TensorPlace::External(path, offset) => format!("{offset} in {}", safe(&path.display().to_string())),
     };
-    vec![full_name(tensor), tensor.dtype.unwrap_or("-").into(), shape, out.size(tensor.bytes), place]
+    vec![full_name(tensor), typed.dtype.unwrap_or("-").into(), shape, out.size(tensor.bytes), place]
 }
 
-fn tensor_json(tensor: &Tensor<'_>) -> Value {
+/// A shape without blanks.
+pub(crate) fn shape_text(shape: Option<&[u64]>) -> String {
+    shape.map_or_else(|| "-".into(), |shape| format!("{shape:?}").replace(' ', ""))
+}
+
+pub(crate) fn tensor_json(tensor: &Tensor<'_>, typed: &Typed) -> Value {
     let mut value = json!({
-        "name": tensor.name, "dtype": tensor.dtype, "shape": tensor.shape, "bytes": tensor.bytes,
+        "name": tensor.name, "dtype": typed.dtype, "shape": typed.shape, "bytes": tensor.bytes,
     });
     match &tensor.place {
         TensorPlace::Offset(offset) => value["offset"] = json!(offset),
@@ -117,6 +121,6 @@ fn tensor_json(tensor: &Tensor<'_>) -> Value {
     value
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

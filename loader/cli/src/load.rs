@@ -3,34 +3,18 @@
 use crate::{
     cli::{Global, LoadArgs},
     devices::{device_json, runtime},
-    list::{Include, full_name, open},
     out::{Failure, Out, human, note},
+    progress::{bar, catch_interrupts, interrupted},
+    select::{Include, full_name, name_of, open},
 };
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
-use std::{
-    io::{self, IsTerminal},
-    sync::{
-        OnceLock,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 use wharf::{Buffer, Device, Error, ErrorKind, Load, LoadOptions, Runtime, Tensor};
 
 /// How often a running load is looked at.
 const TICK: Duration = Duration::from_millis(20);
 /// How long an interrupted load may take to end before the command leaves it behind.
 const PATIENCE: Duration = Duration::from_millis(150);
-
-/// Set by an interrupt.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-
-/// From now on an interrupt only sets a flag.
-fn catch_interrupts() {
-    static CAUGHT: OnceLock<bool> = OnceLock::new();
-    CAUGHT.get_or_init(|| ctrlc::set_handler(|| INTERRUPTED.store(true, Relaxed)).is_ok());
-}
 
 /// The device that was named, or for `auto` the first, which is then said.
 pub(crate) fn device(runtime: &Runtime, name: &str) -> Result<Device, Failure> {
@@ -49,6 +33,7 @@ pub(crate) fn device(runtime: &Runtime, name: &str) -> Result<Device, Failure> {
 pub(crate) fn run(global: &Global, args: &LoadArgs, out: &mut Out) -> Result<(), Failure> {
     catch_interrupts();
     let parameters = open(&args.files)?;
+    parameters.whole_sets()?;
     let include = Include::new(&args.files.include)?;
     let tensors: Vec<Tensor<'_>> = parameters.tensors().filter(|tensor| include.takes(tensor.name)).collect();
     let names: Vec<String> = tensors.iter().map(name_of).collect();
@@ -82,15 +67,6 @@ pub(crate) fn run(global: &Global, args: &LoadArgs, out: &mut Out) -> Result<(),
     ))
 }
 
-/// As `Device::load` takes names.
-fn name_of(tensor: &Tensor<'_>) -> String {
-    if tensor.scope.is_empty() {
-        tensor.name.to_owned()
-    } else {
-        format!("{}::{}", tensor.scope, tensor.name)
-    }
-}
-
 fn plan(
     device: &Device,
     tensors: &[Tensor<'_>],
@@ -120,14 +96,10 @@ fn plan(
 
 /// Waits with a progress bar, and cancels on an interrupt.
 fn watch(load: Load, total: u64) -> Result<Vec<Buffer>, Failure> {
-    let bar = if io::stderr().is_terminal() { ProgressBar::new(total) } else { ProgressBar::hidden() };
-    let look = "{bar:30} {bytes} / {total_bytes}  {bytes_per_sec}  {eta}";
-    if let Ok(style) = ProgressStyle::with_template(look) {
-        bar.set_style(style);
-    }
+    let bar = bar(total);
     loop {
         let waited = load.wait_timeout(TICK);
-        if INTERRUPTED.load(Relaxed) {
+        if interrupted() {
             bar.finish_and_clear();
             return Err(interrupt(&load));
         }

@@ -3,13 +3,27 @@
 #![deny(unsafe_code)]
 
 mod cli;
+mod convert;
+mod create;
 mod demo;
 mod devices;
+mod diff;
+mod filter;
+mod hash;
 mod info;
 mod list;
+mod literal;
 mod load;
+mod man;
+mod meta;
 mod out;
 mod plugins;
+mod progress;
+mod select;
+mod show;
+mod typed;
+mod values;
+mod verify;
 
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
@@ -36,6 +50,14 @@ fn run(cli: &Cli, out: &mut Out) -> Result<(), Failure> {
         Command::Plugins => plugins::run(&cli.global, out),
         Command::List(args) => list::run(&cli.global, args, out),
         Command::Info(args) => info::run(args, out),
+        Command::Meta(args) => meta::run(&cli.global, args, out),
+        Command::Show(args) => show::run(args, out),
+        Command::Verify(args) => verify::run(&cli.global, args, out),
+        Command::Hash(args) => hash::run(&cli.global, args, out),
+        Command::Diff(args) => diff::run(&cli.global, args, out),
+        Command::Convert(args) => convert::run(&cli.global, args, out),
+        Command::Create(args) => create::run(&cli.global, args, out),
+        Command::Man { verb, dir } => man::run(verb.as_deref(), dir.as_deref(), out),
         Command::Load(args) => load::run(&cli.global, args, out),
         Command::Demo(args) => demo::run(&cli.global, args, out),
         Command::Completions { shell } => {

@@ -11,10 +11,15 @@ use wharf::{Error, ErrorKind, near};
 /// The version of every JSON value.
 pub(crate) const SCHEMA: u32 = 1;
 
+/// What the command exits with when it looked at something and found it wanting.
+const WANTING: u8 = 1;
+
 /// Why the command did not do what it was asked.
 pub(crate) enum Failure {
     /// An error of the library or of the command.
     Error(Error),
+    /// Looked at and found wanting, as the result says.
+    Wanting,
     /// Stdout is closed: whoever reads has seen enough.
     Closed,
     /// Stdout cannot be written.
@@ -106,6 +111,12 @@ impl Out {
     pub(crate) fn fail(&mut self, failure: &Failure) -> ExitCode {
         let error = match failure {
             Failure::Closed => return ExitCode::SUCCESS,
+            Failure::Wanting => {
+                return match self.finish() {
+                    Err(failure @ Failure::Stdout(_)) => self.fail(&failure),
+                    _ => ExitCode::from(WANTING),
+                };
+            }
             Failure::Stdout(error) => {
                 note(&format!("error: stdout cannot be written: {error}"));
                 return ExitCode::from(ErrorKind::Io.exit_code());

@@ -5,16 +5,18 @@
 //! Nothing is concluded from the bytes beyond what the table proved at the file's length when it was opened.
 #![allow(unsafe_code)]
 
-use super::remote;
+use super::{external::Beside, remote};
 use crate::{
     error::{Error, ErrorKind, Result},
     files::OpenFile,
 };
 use memmap2::{Mmap, MmapMut};
 use std::{
+    collections::HashMap,
     fs::{File, OpenOptions},
+    io,
     path::{Path, PathBuf},
-    sync::OnceLock,
+    sync::{Arc, Mutex, OnceLock},
 };
 use wharf_core::{
     archive::{self, Class, Format, Index, Input, Stop},
@@ -40,10 +42,12 @@ enum Bytes {
 /// An archive that is open.
 pub struct ArchiveFile {
     path: PathBuf,
+    file: File,
     bytes: Bytes,
     index: Index,
-    mode: Mode,
     by_number: OnceLock<OpenFile>,
+    /// Files beside this one that entries of it name, once they were needed.
+    pub(super) beside: Mutex<HashMap<String, Arc<Beside>>>,
 }
 
 impl ArchiveFile {
@@ -53,14 +57,26 @@ impl ArchiveFile {
     /// # Errors
     /// A file that is not there; anything in it that does not hold, with where and what to do.
     pub fn open(path: &Path, mode: Mode) -> Result<ArchiveFile> {
-        let bytes = map(path, mode)?;
+        let (file, bytes) = map(path, mode)?;
         let input = Input::whole(bytes.as_slice());
         let index = match Format::detect(bytes.as_slice()).or_else(|| by_name(path)) {
             Some(format) => Index::read_as(format, input),
             None => Index::read(input),
         };
         let index = index.map_err(|stop| at_fault(path, stop))?;
-        Ok(ArchiveFile { path: path.to_owned(), bytes, index, mode, by_number: OnceLock::new() })
+        let beside = Mutex::default();
+        Ok(ArchiveFile { path: path.to_owned(), file, bytes, index, by_number: OnceLock::new(), beside })
+    }
+
+    /// Everything that is wrong with a file, as far as it can be told; empty if it can be opened.
+    ///
+    /// # Errors
+    /// A file that is not there or cannot be mapped.
+    pub fn examine(path: &Path) -> Result<Vec<archive::Error>> {
+        let (_, bytes) = map(path, Mode::Read)?;
+        let bytes = bytes.as_slice();
+        let format = Format::detect(bytes).or_else(|| by_name(path));
+        archive::examine(format, Input::whole(bytes)).map_err(|stop| at_fault(path, stop))
     }
 
     /// The file.
@@ -75,6 +91,10 @@ impl ArchiveFile {
     pub fn bytes(&self) -> &[u8] {
         self.bytes.as_slice()
     }
+    /// The file itself, to be read where a mapping would end the process if the file shrinks.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
     /// What may be done with its tensors.
     pub(crate) fn access(&self) -> Access {
         match self.bytes {
@@ -87,12 +107,8 @@ impl ArchiveFile {
         if let Some(open) = self.by_number.get() {
             return Ok(open.number());
         }
-        let file = open(&self.path, self.mode)?;
-        let facts = file.metadata().map_err(|error| Error::io(&self.path, "cannot be examined", &error))?;
-        if facts.len() != self.bytes().len() as u64 {
-            let message = format!("{}: the file has changed since it was opened", self.path.display());
-            return Err(Error::new(ErrorKind::Io, message).in_file(&self.path));
-        }
+        let failed = |error| Error::io(&self.path, "cannot be opened once more", &error);
+        let file = self.file.try_clone().map_err(failed)?;
         Ok(self.by_number.get_or_init(|| OpenFile::new(file)).number())
     }
     /// Whether the file lies on a file system that is reached over a network, where page by page is slow.
@@ -126,16 +142,12 @@ impl Bytes {
     }
 }
 
-fn open(path: &Path, mode: Mode) -> Result<File> {
+fn map(path: &Path, mode: Mode) -> Result<(File, Bytes)> {
     let opened = match mode {
         Mode::Read => File::open(path),
         Mode::Write => OpenOptions::new().read(true).write(true).open(path),
     };
-    opened.map_err(|error| Error::io(path, "cannot be opened", &error))
-}
-
-fn map(path: &Path, mode: Mode) -> Result<Bytes> {
-    let file = open(path, mode)?;
+    let file = opened.map_err(|error| Error::io(path, "cannot be opened", &error))?;
     let facts = file.metadata().map_err(|error| Error::io(path, "cannot be examined", &error))?;
     if facts.is_dir() {
         let error =
@@ -145,7 +157,7 @@ fn map(path: &Path, mode: Mode) -> Result<Bytes> {
             .next("name the archive itself, or the index file of a sharded model"));
     }
     if facts.len() == 0 {
-        return Ok(Bytes::Empty); // Nothing can be mapped; the reader says that it is empty.
+        return Ok((file, Bytes::Empty)); // Nothing can be mapped; the reader says that it is empty.
     }
     let mapped = match mode {
         // SAFETY: as this file's `# Safety` says.
@@ -153,7 +165,14 @@ fn map(path: &Path, mode: Mode) -> Result<Bytes> {
         // SAFETY: as above.
         Mode::Write => unsafe { MmapMut::map_mut(&file) }.map(Bytes::Write),
     };
-    mapped.map_err(|error| Error::io(path, "cannot be mapped", &error))
+    let bytes = mapped.map_err(|error| Error::io(path, "cannot be mapped", &error))?;
+    Ok((file, bytes))
+}
+
+/// Maps a file to be read.
+pub(super) fn map_read(file: &File) -> io::Result<Mmap> {
+    // SAFETY: as this file's `# Safety` says; the range that is used was held against the length of the file.
+    unsafe { Mmap::map(file) }
 }
 
 fn by_name(path: &Path) -> Option<Format> {

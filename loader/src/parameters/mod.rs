@@ -1,10 +1,15 @@
 //! Parameters: the tensors of one or more archives, by name.
 
+mod content;
+mod external;
 mod file;
+mod parts;
 mod remote;
 mod shards;
 
+pub use content::Content;
 pub use file::{ArchiveFile, Mode};
+pub use shards::is_index;
 
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -39,6 +44,8 @@ pub struct Tensor<'a> {
     pub place: TensorPlace,
     /// The archive that lists it.
     pub file: &'a Path,
+    /// File and entry.
+    at: (usize, usize),
 }
 
 /// Where a tensor's bytes are.
@@ -178,6 +185,7 @@ impl Parameters {
             bytes,
             place,
             file: scoped.file.path(),
+            at: (file, entry),
         })
     }
 
@@ -221,10 +229,33 @@ impl Parameters {
         }
     }
 
+    /// Whether a file of this name is one of those that are open here, by whatever name or link.
+    ///
+    /// # Errors
+    /// A file that cannot be examined.
+    pub fn reads(&self, path: &Path) -> Result<bool> {
+        let failed = |error| Error::io(path, "cannot be examined", &error);
+        match std::fs::metadata(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(failed(error)),
+            Ok(_) => {}
+        }
+        for Scoped { file, .. } in &self.files {
+            let beside = file.beside.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut others = beside.values();
+            if same_file(file.file(), file.path(), path).map_err(failed)?
+                || others.any(|other| same_file(&other.file, &other.path, path).unwrap_or(false))
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Where the bytes of a tensor are in this process, for a batch.
     ///
     /// # Errors
-    /// No such tensor; one whose bytes are in another file.
+    /// No such tensor; one whose bytes are in another file that is not as the archive says.
     pub(crate) fn stored(&self, name: &str, io: Io) -> Result<Stored> {
         let (file, entry) = self.place(name)?;
         let file = &self.files[file].file;
@@ -240,14 +271,22 @@ impl Parameters {
                 })
             }
             Data::Splat { pattern, pattern_len, len } => Ok(Stored::Splat { pattern, pattern_len, len }),
-            Data::External { path, .. } => {
-                let message = format!(
-                    "{}: tensor `{}` lies in another file, `{path}`: loading such tensors is not supported yet",
-                    file.path().display(),
-                    near::escaped(name)
-                );
-                Err(Error::new(ErrorKind::Archive(Class::UnsupportedEntry), message).in_file(file.path()))
+            Data::External { path, offset, len } => {
+                Ok(external::open(file, name, path, offset, len)?.stored(offset, len))
             }
         }
     }
+}
+
+/// Whether an open file is the one that a name leads to.
+#[cfg(unix)]
+fn same_file(file: &std::fs::File, _: &Path, other: &Path) -> std::io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let (one, two) = (file.metadata()?, std::fs::metadata(other)?);
+    Ok((one.dev(), one.ino()) == (two.dev(), two.ino()))
+}
+
+#[cfg(not(unix))]
+fn same_file(_: &std::fs::File, path: &Path, other: &Path) -> std::io::Result<bool> {
+    Ok(std::fs::canonicalize(path)? == std::fs::canonicalize(other)?)
 }

@@ -10,7 +10,7 @@ use std::{collections::HashSet, fs, path::Path};
 use wharf_core::archive::{Class, Shards, limits};
 
 /// Whether a file is an index by its name (`model.safetensors.index.json`).
-pub(super) fn is_index(path: &Path) -> bool {
+pub fn is_index(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().to_lowercase().ends_with(".index.json"))
 }
 

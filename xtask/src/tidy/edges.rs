@@ -138,6 +138,7 @@ pub(super) fn may_name(path: &str, word: &str) -> Result<(), &'static str> {
                 ["loader" | "host-plugin", ..]
                     | ["plugins", _, "src", "ffi.rs"]
                     | ["plugins", _, "tests", ..]
+                    | ["tests", "conformance", ..]
             )
         }
         _ => true,

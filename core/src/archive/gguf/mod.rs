@@ -49,6 +49,17 @@ impl<'a> Gguf<'a> {
     /// # Errors
     /// [`Stop::Need`] until all of it is in memory; the class of what is wrong with it.
     pub fn open(input: Input<'a>) -> Result<Self, Stop> {
+        let mut file = Self::layout(input)?;
+        for entry in file.entries() {
+            if let super::Data::Range { offset, len } = entry?.data {
+                file.end = file.end.max(offset + len);
+            }
+        }
+        Ok(file)
+    }
+
+    /// Reads to the end of the infos, without holding them against the data.
+    fn layout(input: Input<'a>) -> Result<Self, Stop> {
         let (mut file, mut cursor) = Self::header(input)?;
         file.read_pairs(&mut cursor)?;
         file.infos_at = cursor.at;
@@ -65,12 +76,27 @@ impl<'a> Gguf<'a> {
             })?
         };
         file.end = file.data_at;
+        Ok(file)
+    }
+
+    /// Gives every tensor, good or bad, to a survey.
+    #[cfg(feature = "alloc")]
+    pub(super) fn survey(input: Input<'a>, survey: &mut super::examine::Survey) -> Result<(), Stop> {
+        let file = Self::layout(input)?;
         for entry in file.entries() {
-            if let super::Data::Range { offset, len } = entry?.data {
-                file.end = file.end.max(offset + len);
+            match entry {
+                Ok(entry) => survey.entry(Ok(entry)),
+                Err(Stop::Bad(error)) => survey.entry(Err(error)),
+                Err(need) => return Err(need),
             }
         }
-        Ok(file)
+        let mut keys = alloc::vec::Vec::new();
+        for pair in file.metadata() {
+            let (key, _) = pair?;
+            keys.push((key.chars().collect(), key.at()));
+        }
+        survey.once(keys, Class::DuplicateKey);
+        Ok(())
     }
 
     /// The fixed part: magic, version, counts.
