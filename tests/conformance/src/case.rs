@@ -59,7 +59,9 @@ impl From<Fault> for Fail {
 pub fn refused<T>(answer: Result<T, Fault>, kind: Kind) -> Outcome<Fault> {
     match answer {
         Err(fault) if fault.kind == kind => Ok(fault),
-        Err(fault) => Err(Fail::new(format!("expected {kind:?}, got {:?}: `{}`", fault.kind, text::of(&fault)))),
+        Err(fault) => {
+            Err(Fail::new(format!("expected {kind:?}, got {:?}: `{}`", fault.kind, text::of(&fault))))
+        }
         Ok(_) => Err(Fail::new(format!("expected {kind:?}, got success"))),
     }
 }
@@ -108,7 +110,11 @@ pub fn same(actual: &[u8], expected: &[u8]) -> Outcome {
         None => Ok(()),
         Some(at) => {
             let end = actual.len().min(at + 8);
-            Err(Fail::new(format!("at byte {at}: expected {:02x?}, got {:02x?}", &expected[at..end], &actual[at..end])))
+            Err(Fail::new(format!(
+                "at byte {at}: expected {:02x?}, got {:02x?}",
+                &expected[at..end],
+                &actual[at..end]
+            )))
         }
     }
 }

@@ -68,7 +68,15 @@ impl Deref for Ctx {
 
 impl Ctx {
     pub(crate) fn new(rig: Box<dyn Rig>, facts: Facts, pumps: bool, nudged: bool, limit: Duration) -> Self {
-        Ctx { rig: rig.into(), facts, pumps, nudged, limit, made: Mutex::default(), blocks: HostBlocks::default() }
+        Ctx {
+            rig: rig.into(),
+            facts,
+            pumps,
+            nudged,
+            limit,
+            made: Mutex::default(),
+            blocks: HostBlocks::default(),
+        }
     }
 
     /// Runs `f` beside a pump thread, where the mode has one.
@@ -254,7 +262,12 @@ impl Ctx {
     /// # Errors
     /// As `Runtime::wrap`.
     #[track_caller]
-    pub fn wrapped_counted(&self, host: Host, want: &Want, count: &'static AtomicU32) -> Outcome<Handle<Record>> {
+    pub fn wrapped_counted(
+        &self,
+        host: Host,
+        want: &Want,
+        count: &'static AtomicU32,
+    ) -> Outcome<Handle<Record>> {
         let user = std::ptr::from_ref(count).cast_mut().cast();
         // SAFETY: the context gives host memory back after its queues have drained; the counter is there for ever.
         Ok(unsafe { self.rig.wrap(0, host.ptr(), want, Some((released, user))) }?)
@@ -264,7 +277,13 @@ impl Ctx {
     ///
     /// # Errors
     /// As `Runtime::wrap`.
-    pub fn wrap_raw(&self, address: u64, len: u64, align: u64, count: &'static AtomicU32) -> Result<Handle<Record>, Fault> {
+    pub fn wrap_raw(
+        &self,
+        address: u64,
+        len: u64,
+        align: u64,
+        count: &'static AtomicU32,
+    ) -> Result<Handle<Record>, Fault> {
         let user = std::ptr::from_ref(count).cast_mut().cast();
         let host = std::ptr::without_provenance_mut(address as usize);
         // SAFETY: nothing is ever submitted on it, and the counter is there for ever.
@@ -277,7 +296,8 @@ impl Ctx {
     /// As `Runtime::map`.
     #[track_caller]
     pub fn view(&self, span: &Span, access: Access) -> Outcome<Host> {
-        let at = NonNull::new(self.rig.map(span, access)?).ok_or_else(|| Fail::new("memory was mapped to null"))?;
+        let at = NonNull::new(self.rig.map(span, access)?)
+            .ok_or_else(|| Fail::new("memory was mapped to null"))?;
         // SAFETY: mapped, so long; cases unmap after their last look.
         Ok(unsafe { Host::at(at, span.len as usize) })
     }
@@ -316,7 +336,13 @@ impl Ctx {
     ///
     /// # Errors
     /// As `Runtime::copy_in`.
-    pub fn copy_from(&self, queue: Queue, from: Host, to: &Span, around: &Around<'_>) -> crate::rig::Submitted {
+    pub fn copy_from(
+        &self,
+        queue: Queue,
+        from: Host,
+        to: &Span,
+        around: &Around<'_>,
+    ) -> crate::rig::Submitted {
         assert!(to.len <= from.len(), "the case copies past its host memory");
         // SAFETY: as long as said, and given back after the queues have drained.
         unsafe { self.rig.copy_in(queue, from.ptr(), to, around) }
@@ -451,11 +477,16 @@ impl Ctx {
         self.rig.poll();
         let live = self.rig.live();
         if let Some(first) = live.first() {
-            return Err(Fail::new(format!("expected no live memory, got {} pieces, first {first:?}", live.len())));
+            return Err(Fail::new(format!(
+                "expected no live memory, got {} pieces, first {first:?}",
+                live.len()
+            )));
         }
         let (interest, refused) = (self.rig.interest(), self.rig.frees_refused());
         if interest != 0 || refused != 0 {
-            return Err(Fail::new(format!("expected nothing held, got bell interest {interest}, refused frees {refused}")));
+            return Err(Fail::new(format!(
+                "expected nothing held, got bell interest {interest}, refused frees {refused}"
+            )));
         }
         Ok(())
     }

@@ -4,7 +4,10 @@
 //! The user pointers of the calls are leaked gates and notes, so they are good for ever.
 #![allow(unsafe_code)]
 
-use crate::{ctx::Ctx, rig::{Queue, Submitted}};
+use crate::{
+    ctx::Ctx,
+    rig::{Queue, Submitted},
+};
 use std::{
     sync::{
         Condvar, Mutex, PoisonError,

@@ -70,7 +70,10 @@ impl Host {
     }
     /// The bytes as little-endian words.
     pub fn words(self) -> Vec<u32> {
-        self.bytes().chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
+        self.bytes()
+            .chunks_exact(4)
+            .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+            .collect()
     }
 }
 

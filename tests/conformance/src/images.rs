@@ -23,8 +23,20 @@ pub struct Sample {
 
 /// The kernels of the host's sample image that the suite uses.
 const KERNELS: &[&str] = &[
-    "foo", "noargs", "multiargs", "composite", "byte", "localmem", "localmem_static", "localmem_reduction", "sequence",
-    "write", "read", "mark", "saxpy", "spin",
+    "foo",
+    "noargs",
+    "multiargs",
+    "composite",
+    "byte",
+    "localmem",
+    "localmem_static",
+    "localmem_reduction",
+    "sequence",
+    "write",
+    "read",
+    "mark",
+    "saxpy",
+    "spin",
 ];
 
 fn full(image: &'static [u8]) -> Sample {

@@ -71,7 +71,8 @@ impl Need {
         match self {
             Need::Programs => unless(facts.programs && facts.sample.is_some(), no_image(facts)),
             Need::Kernel(name) => {
-                let there = facts.programs && facts.sample.is_some_and(|sample| sample.kernels.contains(&name));
+                let there =
+                    facts.programs && facts.sample.is_some_and(|sample| sample.kernels.contains(&name));
                 (!there).then(|| format!("no kernel `{name}` for backend {}", facts.backend))
             }
             Need::HostCalls => unless(caps.takes(op::CALL), "the device runs no host calls"),
@@ -79,14 +80,17 @@ impl Need {
             Need::Wrap => unless(caps.space == 0 && caps.host_copies, "it does not reach process memory"),
             Need::Lanes(n) => (caps.lanes < n).then(|| format!("{n} queues needed, {} there", caps.lanes)),
             Need::TwoDevices => unless(second.is_some(), "one device only"),
-            Need::TwoBackends => {
-                unless(second.is_some_and(|other| other.backend != caps.backend), "no device of another backend")
-            }
+            Need::TwoBackends => unless(
+                second.is_some_and(|other| other.backend != caps.backend),
+                "no device of another backend",
+            ),
             Need::Times => unless(facts.times, "its queues keep no times"),
             Need::Properties => unless(facts.properties, "it tells no facts about itself"),
             Need::EveryProperty => unless(facts.backend == "host", "its facts are not those of a processor"),
             Need::Memory(len) => lacks_memory(len, facts, rig),
-            Need::Proc => unless(cfg!(target_os = "linux") && facts.backend == "host", "no kernel code in this process"),
+            Need::Proc => {
+                unless(cfg!(target_os = "linux") && facts.backend == "host", "no kernel code in this process")
+            }
         }
     }
 }
@@ -98,7 +102,10 @@ fn no_image(facts: &Facts) -> &'static str {
 /// Half of what it says it has is surely there.
 fn lacks_memory(len: u64, facts: &Facts, rig: &dyn Rig) -> Option<String> {
     let mut size = [0; 8];
-    let told = facts.properties.then(|| rig.property(0, property::GLOBAL_MEM_SIZE, &mut size).ok().flatten()).flatten();
+    let told = facts
+        .properties
+        .then(|| rig.property(0, property::GLOBAL_MEM_SIZE, &mut size).ok().flatten())
+        .flatten();
     let there = if told == Some(8) { u64::from_le_bytes(size) } else { u64::MAX };
     (there / 2 < len).then(|| format!("{len} bytes needed, {there} there in all"))
 }

@@ -9,7 +9,10 @@ use std::{
     thread,
     time::Duration,
 };
-use wharf_core::{env::Lock, fault::{Fault, Kind, Site, Why}};
+use wharf_core::{
+    env::Lock,
+    fault::{Fault, Kind, Site, Why},
+};
 use wharf_dma::{Dma, Engine};
 use wharf_host::HostDevice;
 use wharf_null::Null;

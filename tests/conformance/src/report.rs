@@ -90,11 +90,16 @@ impl Report {
         );
         for line in &self.lines {
             let seconds = line.took.as_secs_f64();
-            let head = format!("  <testcase classname=\"{}\" name=\"{}\" time=\"{seconds:.6}\"", line.mode, line.case);
+            let head = format!(
+                "  <testcase classname=\"{}\" name=\"{}\" time=\"{seconds:.6}\"",
+                line.mode, line.case
+            );
             xml.push_str(&match &line.result {
                 Result::Passed | Result::Known(..) => format!("{head}/>\n"),
                 Result::Failed(why) => format!("{head}><failure message=\"{}\"/></testcase>\n", escaped(why)),
-                Result::Skipped(why) => format!("{head}><skipped message=\"{}\"/></testcase>\n", escaped(why)),
+                Result::Skipped(why) => {
+                    format!("{head}><skipped message=\"{}\"/></testcase>\n", escaped(why))
+                }
             });
         }
         xml.push_str("</testsuite>\n");

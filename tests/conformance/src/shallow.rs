@@ -2,7 +2,10 @@
 //! waiting are run on every backend.
 
 use wharf_core::{
-    device::{Block, Caps, Describe, Device, Hint, HostAccess, Kernel, Lane, Param, Programs, Step, SymbolKind, Want},
+    device::{
+        Block, Caps, Describe, Device, Hint, HostAccess, Kernel, Lane, Param, Programs, Step, SymbolKind,
+        Want,
+    },
     fault::Fault,
     tick::Tick,
     word::Word64,

@@ -5,8 +5,9 @@
 #![allow(unsafe_code)]
 
 use crate::{
-    images, library,
+    images,
     lacking::Lacking,
+    library,
     mode::Mode,
     need::{Facts, Form},
     plugins::{Companion, DmaDevice, DmaTables, HostTables, NullTables, dma},
@@ -115,7 +116,10 @@ fn linked(backend: &str) -> Result<Open, String> {
         "null" => Ok(open(vec![Null::default()], Facts { backend: "null", ..facts })),
         "dma" => {
             let engine = || dma().map(Lacking::<DmaDevice>).map_err(|fault| fault.to_string());
-            Ok(open(vec![engine()?, engine()?], Facts { backend: "dma", programs: false, times: false, ..facts }))
+            Ok(open(
+                vec![engine()?, engine()?],
+                Facts { backend: "dma", programs: false, times: false, ..facts },
+            ))
         }
         other => Err(format!("no backend `{other}` is linked in")),
     }

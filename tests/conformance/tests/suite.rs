@@ -25,10 +25,17 @@ fn known_failures_name_cases_that_are_there() {
 
 #[test]
 fn a_filter_and_modes_choose_what_runs() {
-    let options = Options { filter: Some("timeline.begins"), modes: &[Mode::NoPump, Mode::Depth1], ..Options::default() };
+    let options = Options {
+        filter: Some("timeline.begins"),
+        modes: &[Mode::NoPump, Mode::Depth1],
+        ..Options::default()
+    };
     let report = run(&Target::Static("null"), &options).expect("it is linked in");
     let ran: Vec<_> = report.lines.iter().map(|line| (line.case, line.mode)).collect();
-    assert_eq!(ran, [("timeline.begins_at_its_value", "no-pump"), ("timeline.begins_at_its_value", "depth-1")]);
+    assert_eq!(
+        ran,
+        [("timeline.begins_at_its_value", "no-pump"), ("timeline.begins_at_its_value", "depth-1")]
+    );
     assert_eq!((report.passed(), report.failed(), report.skipped()), (2, 0, 0));
 }
 

@@ -7,7 +7,7 @@ use crate::{
     ensure, ensure_eq,
     host::Host,
     need::Need::*,
-    rig::PiecesOf,
+    rig::{Entry, PiecesOf},
 };
 use wharf_core::{
     batch::{Direction, Stored, Target},
@@ -54,7 +54,7 @@ fn splat(pattern: &[u8], len: u64) -> Stored {
     Stored::Splat { pattern: all, pattern_len: pattern.len() as u8, len }
 }
 
-fn pieces(ctx: &Ctx, root: Handle<Record>, entries: Vec<(u64, u64, u64, Stored)>, direction: Direction) -> Outcome<PiecesOf> {
+fn pieces(ctx: &Ctx, root: Handle<Record>, entries: Vec<Entry>, direction: Direction) -> Outcome<PiecesOf> {
     let target = Target { root, offset: 0, len: ctx.allocation(root)?.len };
     Ok(PiecesOf { entries, target, direction, missing: None })
 }
@@ -93,12 +93,20 @@ fn check(ctx: &Ctx, root: Handle<Record>, expected: &[u8]) -> Outcome {
 }
 
 /// Entries with gaps between them, some shuffled, some neighbours, and what the buffer must hold then.
-fn spread(source: Host, stored: Stored) -> (Vec<(u64, u64, u64, Stored)>, Vec<u8>) {
-    let spans = [(0u64, 7u64, 100u64), (100, 107, 50), (1000, 3000, 1), (500, 1000, 333), (4000, 5000, 4000), (0, 200, 0)];
+fn spread(source: Host, stored: Stored) -> (Vec<Entry>, Vec<u8>) {
+    let spans = [
+        (0u64, 7u64, 100u64),
+        (100, 107, 50),
+        (1000, 3000, 1),
+        (500, 1000, 333),
+        (4000, 5000, 4000),
+        (0, 200, 0),
+    ];
     let bytes = source.bytes();
     let mut expected = vec![0xEE; 10_000];
     for (from, to, len) in spans {
-        expected[to as usize..(to + len) as usize].copy_from_slice(&bytes[from as usize..(from + len) as usize]);
+        expected[to as usize..(to + len) as usize]
+            .copy_from_slice(&bytes[from as usize..(from + len) as usize]);
     }
     (spans.map(|(from, to, len)| (from, to, len, stored)).to_vec(), expected)
 }
@@ -229,7 +237,8 @@ fn missing(ctx: &Ctx) -> Outcome {
     let entries = (0..8).map(|n| (0, n * 8, 8, splat(&[1], 64))).collect();
     let mut all = pieces(ctx, root, entries, Direction::In)?;
     all.missing = Some(7);
-    let fault = refused(ctx.batch(all, Direction::In, &[queue], &[], &[at(done, 1)]).map(drop), Kind::NotFound)?;
+    let fault =
+        refused(ctx.batch(all, Direction::In, &[queue], &[], &[at(done, 1)]).map(drop), Kind::NotFound)?;
     ensure_eq!(fault.values[0], 7);
     ensure_eq!(ctx.query(done), Ok(0));
     same(&ctx.read_all(queue, root)?, &[0xEE; 64])
@@ -244,7 +253,9 @@ fn overlap(ctx: &Ctx) -> Outcome {
     for spans in [&[(0, 10), (10, 10), (20, 5)][..], &[(20, 10), (0, 20)], &[(20, 10), (25, 0)]] {
         ctx.check(&of(spans)?, Direction::In)?;
     }
-    for spans in [&[(0, 11), (10, 10)][..], &[(10, 10), (0, 11)], &[(500, 10), (0, 10), (505, 1)], &[(7, 1), (7, 1)]] {
+    for spans in
+        [&[(0, 11), (10, 10)][..], &[(10, 10), (0, 11)], &[(500, 10), (0, 10), (505, 1)], &[(7, 1), (7, 1)]]
+    {
         refused(ctx.check(&of(spans)?, Direction::In), Kind::InvalidArgument)?;
     }
     Ok(())
@@ -253,7 +264,15 @@ fn overlap(ctx: &Ctx) -> Outcome {
 fn ranges(ctx: &Ctx) -> Outcome {
     let root = ctx.memory(100)?;
     let source = ctx.host(64);
-    for (from, to, len) in [(1, 0, 64), (0, 37, 64), (u64::MAX, 0, 2), (0, u64::MAX, 2), (65, 0, 0), (0, 101, 0), (1, 0, u64::MAX)] {
+    for (from, to, len) in [
+        (1, 0, 64),
+        (0, 37, 64),
+        (u64::MAX, 0, 2),
+        (0, u64::MAX, 2),
+        (65, 0, 0),
+        (0, 101, 0),
+        (1, 0, u64::MAX),
+    ] {
         let all = pieces(ctx, root, vec![(from, to, len, memory(source, Access::READ))], Direction::In)?;
         refused(ctx.check(&all, Direction::In), Kind::OutOfRange)?;
     }
@@ -323,7 +342,12 @@ fn two(ctx: &Ctx) -> Outcome {
     let (root, queue) = (ctx.memory(200_000)?, ctx.in_order()?);
     let done = [ctx.new_timeline(0)?, ctx.new_timeline(0)?];
     for (n, done) in (0..).zip(done) {
-        let all = pieces(ctx, root, vec![(0, n * 100_000, 100_000, splat(&[n as u8 + 1], 100_000))], Direction::In)?;
+        let all = pieces(
+            ctx,
+            root,
+            vec![(0, n * 100_000, 100_000, splat(&[n as u8 + 1], 100_000))],
+            Direction::In,
+        )?;
         ctx.batch(all, Direction::In, &[queue], &[], &[at(done, 1)])?;
     }
     ctx.wait_all(&done.map(|done| at(done, 1)), ctx.soon())?;

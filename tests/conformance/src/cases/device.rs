@@ -7,7 +7,10 @@ use crate::{
     ensure, ensure_eq,
     need::Need::*,
 };
-use wharf_core::{device::{op, property as p}, fault::Kind};
+use wharf_core::{
+    device::{op, property as p},
+    fault::Kind,
+};
 
 cases! {
     "occupancy.is_a_group_size", [Programs], "more than 0 and no more than the kernel takes (liboffload olCalculateOptimalOccupancy)" => occupancy;
@@ -61,7 +64,9 @@ fn caps(ctx: &Ctx) -> Outcome {
 
 fn get(ctx: &Ctx, id: u32) -> Outcome<Vec<u8>> {
     let mut out = [0; 256];
-    let len = ctx.property(0, id, &mut out)?.ok_or_else(|| Fail::new(format!("expected property {id}, got none")))?;
+    let len = ctx
+        .property(0, id, &mut out)?
+        .ok_or_else(|| Fail::new(format!("expected property {id}, got none")))?;
     ensure!(len <= 256, "property {id} has {len} bytes");
     Ok(out[..len].to_vec())
 }
@@ -73,7 +78,8 @@ fn number(ctx: &Ctx, id: u32) -> Outcome<u64> {
 }
 
 fn text(ctx: &Ctx, id: u32) -> Outcome<String> {
-    let text = String::from_utf8(get(ctx, id)?).map_err(|_| Fail::new(format!("property {id} is not UTF-8")))?;
+    let text =
+        String::from_utf8(get(ctx, id)?).map_err(|_| Fail::new(format!("property {id} is not UTF-8")))?;
     ensure!(!text.is_empty() && !text.contains('\0'), "property {id}: expected a text, got {text:?}");
     Ok(text)
 }
@@ -177,7 +183,9 @@ fn host_dims(ctx: &Ctx) -> Outcome {
 }
 
 fn host_floats(ctx: &Ctx) -> Outcome {
-    for (support, config) in [(p::SINGLE_FP_SUPPORT, p::SINGLE_FP_CONFIG), (p::DOUBLE_FP_SUPPORT, p::DOUBLE_FP_CONFIG)] {
+    for (support, config) in
+        [(p::SINGLE_FP_SUPPORT, p::SINGLE_FP_CONFIG), (p::DOUBLE_FP_SUPPORT, p::DOUBLE_FP_CONFIG)]
+    {
         ensure_eq!(number(ctx, support)?, 1);
         ensure!(number(ctx, config)? > 0, "property {config} is 0");
     }

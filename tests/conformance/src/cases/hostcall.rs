@@ -9,7 +9,11 @@ use crate::{
     need::Need::*,
 };
 use std::{thread, time::Duration};
-use wharf_core::{device::op, fault::{Fault, Kind, Site, Why}, runtime::Around};
+use wharf_core::{
+    device::op,
+    fault::{Fault, Kind, Site, Why},
+    runtime::Around,
+};
 
 cases! {
     "hostcall.runs_once", [HostCalls], "a host call runs once, before its point is reached (liboffload olLaunchHostFunction)" => once;

@@ -153,7 +153,12 @@ fn localmem(ctx: &Ctx, name: &str, shared: u32) -> Outcome {
 fn reduction(ctx: &Ctx) -> Outcome {
     let (kernel, queue, root) = (ctx.sample_kernel("localmem_reduction")?, ctx.in_order()?, ctx.memory(16)?);
     let args = Args::default().u64(address(ctx, root)?).end(8);
-    launch(ctx, queue, kernel, &LaunchArgs { groups: [4, 1, 1], size: [32, 2, 2], shared: 512, args: &args })?;
+    launch(
+        ctx,
+        queue,
+        kernel,
+        &LaunchArgs { groups: [4, 1, 1], size: [32, 2, 2], shared: 512, args: &args },
+    )?;
     ensure_eq!(words(&ctx.read_all(queue, root)?), [127 * 128 / 2; 4]);
     Ok(())
 }
@@ -248,7 +253,11 @@ fn waits(ctx: &Ctx) -> Outcome {
     ctx.reach(at(done, 1))
 }
 
-fn launched(ctx: &Ctx, args: &LaunchArgs<'_>, kernel: Handle<KernelRecord>) -> Outcome<Result<Option<Point>, Fault>> {
+fn launched(
+    ctx: &Ctx,
+    args: &LaunchArgs<'_>,
+    kernel: Handle<KernelRecord>,
+) -> Outcome<Result<Option<Point>, Fault>> {
     let queue = ctx.in_order()?;
     let answer = ctx.launch(queue, kernel, args, &Around::NONE);
     ctx.finish(queue)?;
@@ -313,7 +322,8 @@ fn wrong_args(ctx: &Ctx) -> Outcome {
 fn refused_signals(ctx: &Ctx) -> Outcome {
     let ((kernel, args), queue, signal) = (idle_kernel(ctx)?, ctx.in_order()?, ctx.new_timeline(0)?);
     let bad = LaunchArgs { groups: [0, 1, 1], ..one(&args) };
-    let fault = refused(ctx.launch(queue, kernel, &bad, &around(&[], &[at(signal, 1)])), Kind::InvalidArgument)?;
+    let fault =
+        refused(ctx.launch(queue, kernel, &bad, &around(&[], &[at(signal, 1)])), Kind::InvalidArgument)?;
     ensure_eq!(ctx.query(signal), Err(fault));
     ctx.reach(launch(ctx, queue, kernel, &one(&args))?)
 }

@@ -116,7 +116,8 @@ fn everything(ctx: &Ctx) -> Outcome {
 
 fn rounds(ctx: &Ctx) -> Outcome {
     for n in 0..200u32 {
-        let (queue, root, done) = (ctx.queue(0, Default::default())?, ctx.allocate(0, &want(64))?, ctx.timeline(0)?);
+        let (queue, root, done) =
+            (ctx.queue(0, Default::default())?, ctx.allocate(0, &want(64))?, ctx.timeline(0)?);
         let end = point(ctx.fill(queue, &ctx.whole(root)?, &[n as u8], &around(&[], &[at(done, 1)]))?)?;
         ctx.retain_timeline(end.timeline)?;
         ctx.close(queue)?;

@@ -8,7 +8,13 @@ use crate::{
     need::Need::*,
 };
 use std::{collections::BTreeMap, thread};
-use wharf_core::{bits::{Access, MemoryType, Usage}, device::Want, fault::Kind, handle::Handle, runtime::Around};
+use wharf_core::{
+    bits::{Access, MemoryType, Usage},
+    device::Want,
+    fault::Kind,
+    handle::Handle,
+    runtime::Around,
+};
 
 cases! {
     "memory.many_sizes_do_not_overlap", [], "blocks of 1 byte to 1 MiB are disjoint and as long as asked (liboffload olMemAlloc AllocMany)" => many_sizes;
@@ -38,7 +44,9 @@ cases! {
 
 fn many_sizes(ctx: &Ctx) -> Outcome {
     let mut all = BTreeMap::new();
-    for (i, len) in [1u64, 2, 3, 7, 8, 63, 64, 65, 1000, 4095, 4096, 4097, 65_537, 1 << 20].into_iter().enumerate() {
+    for (i, len) in
+        [1u64, 2, 3, 7, 8, 63, 64, 65, 1000, 4095, 4096, 4097, 65_537, 1 << 20].into_iter().enumerate()
+    {
         let record = ctx.memory(len)?;
         let known = ctx.allocation(record)?;
         ensure_eq!(known.len, len);
@@ -102,7 +110,11 @@ fn every_kind(ctx: &Ctx) -> Outcome {
 fn zero_bits(ctx: &Ctx) -> Outcome {
     let record = ctx.memory_as(0, &Want { len: 8, align: 0, kind: 0, access: 0, usage: 0 })?;
     let known = ctx.allocation(record)?;
-    ensure!(known.kind.contains(MemoryType::DEVICE_LOCAL), "expected device-local memory, got {:?}", known.kind);
+    ensure!(
+        known.kind.contains(MemoryType::DEVICE_LOCAL),
+        "expected device-local memory, got {:?}",
+        known.kind
+    );
     ensure_eq!(known.access, Access::ALL);
     ensure_eq!(known.usage, Usage::TRANSFER | Usage::DISPATCH);
     Ok(())
@@ -129,7 +141,11 @@ fn alignments(ctx: &Ctx) -> Outcome {
         let align = 1u64 << shift;
         for len in [1, align - 1, align + 1] {
             let known = ctx.allocation(ctx.memory_as(0, &Want { align, ..want(len) })?)?;
-            ensure!(known.base.is_multiple_of(align), "expected a multiple of {align}, got address {:#x}", known.base);
+            ensure!(
+                known.base.is_multiple_of(align),
+                "expected a multiple of {align}, got address {:#x}",
+                known.base
+            );
             ctx.free(known.record)?;
         }
     }

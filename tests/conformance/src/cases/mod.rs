@@ -41,7 +41,9 @@ pub fn all() -> impl Iterator<Item = Case> {
         batch::CASES,
         lifetime::CASES,
     ]
-    .into_iter().flatten().copied()
+    .into_iter()
+    .flatten()
+    .copied()
 }
 
 /// A case in a table.

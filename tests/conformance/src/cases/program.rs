@@ -276,7 +276,11 @@ fn foreign(ctx: &Ctx) -> Outcome {
 fn proc() -> [usize; 3] {
     let entries = |folder| fs::read_dir(folder).map_or(0, Iterator::count);
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    [entries("/proc/self/fd"), maps.lines().filter(|line| line.contains("r-xp")).count(), entries("/proc/self/task")]
+    [
+        entries("/proc/self/fd"),
+        maps.lines().filter(|line| line.contains("r-xp")).count(),
+        entries("/proc/self/task"),
+    ]
 }
 
 fn thousand(ctx: &Ctx) -> Outcome {

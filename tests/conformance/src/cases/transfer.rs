@@ -7,7 +7,13 @@ use crate::{
     ensure_eq,
     need::Need::*,
 };
-use wharf_core::{bits::{Access, MemoryType, Usage}, device::Want, fault::Kind, handle::Handle, runtime::Around};
+use wharf_core::{
+    bits::{Access, MemoryType, Usage},
+    device::Want,
+    fault::Kind,
+    handle::Handle,
+    runtime::Around,
+};
 
 cases! {
     "transfer.round_trip", [], "bytes go in and come out as they were, 1 byte to 300 KiB (liboffload olMemcpy HtoD DtoH)" => round_trip;
@@ -64,7 +70,9 @@ fn parts(ctx: &Ctx) -> Outcome {
     let (from, mut into) = (pattern(300, 3), vec![0xEE; 300]);
     ctx.write(queue, a, 0, &from)?;
     ctx.write(queue, b, 0, &into)?;
-    for (f, t, len) in [(0usize, 7usize, 1usize), (1, 31, 13), (17, 64, 100), (200, 299, 1), (299, 0, 1), (150, 180, 77)] {
+    for (f, t, len) in
+        [(0usize, 7usize, 1usize), (1, 31, 13), (17, 64, 100), (200, 299, 1), (299, 0, 1), (150, 180, 77)]
+    {
         ctx.copy(queue, &span(a, f as u64, len as u64), &span(b, t as u64, len as u64), &Around::NONE)?;
         into[t..t + len].copy_from_slice(&from[f..f + len]);
     }

@@ -197,7 +197,11 @@ fn overlap(ctx: &Ctx) -> Outcome {
     for (offset, len) in [(500, 600), (1500, 1000), (0, 4096), (999, 1002)] {
         let answer = ctx.register_raw(host.part(offset, len).address(), len as u64);
         let fault = refused(answer, Kind::InvalidArgument)?;
-        ensure!(fault.why == wharf_core::fault::Why::Overlap, "expected the overlap as reason, got {:?}", fault.why);
+        ensure!(
+            fault.why == wharf_core::fault::Why::Overlap,
+            "expected the overlap as reason, got {:?}",
+            fault.why
+        );
     }
     Ok(ctx.unregister(0, host.part(1000, 1).ptr())?)
 }

@@ -5,7 +5,7 @@
 mod batch;
 pub(crate) mod over;
 
-pub use batch::{BatchRun, PiecesOf};
+pub use batch::{BatchRun, Entry, PiecesOf};
 pub use over::Over;
 
 use wharf_core::{
@@ -17,7 +17,8 @@ use wharf_core::{
     handle::Handle,
     record::Record,
     runtime::{
-        Allocation, Around, KernelInfo, KernelRecord, LaunchArgs, Next, ProgramRecord, QueueOptions, ReleaseFn, Span,
+        Allocation, Around, KernelInfo, KernelRecord, LaunchArgs, Next, ProgramRecord, QueueOptions,
+        ReleaseFn, Span,
     },
     timeline::{Look, Point, Timeline},
 };
@@ -45,7 +46,13 @@ pub trait Memory {
     /// # Safety
     /// As `Runtime::wrap`.
     #[allow(unsafe_code)] // A contract is handed on.
-    unsafe fn wrap(&self, device: usize, host: *mut u8, want: &Want, release: Option<(ReleaseFn, *mut ())>) -> Result<Handle<Record>, Fault>;
+    unsafe fn wrap(
+        &self,
+        device: usize,
+        host: *mut u8,
+        want: &Want,
+        release: Option<(ReleaseFn, *mut ())>,
+    ) -> Result<Handle<Record>, Fault>;
     fn allocation(&self, record: Handle<Record>) -> Result<Allocation, Fault>;
     fn find(&self, device: Option<usize>, address: u64) -> Result<Allocation, Fault>;
     fn live(&self) -> Vec<Allocation>;
@@ -66,7 +73,13 @@ pub trait View {
     /// # Safety
     /// As `Runtime::register`.
     #[allow(unsafe_code)] // A contract is handed on.
-    unsafe fn register(&self, device: usize, host: *mut u8, len: u64, access: Access) -> Result<Handle<Record>, Fault>;
+    unsafe fn register(
+        &self,
+        device: usize,
+        host: *mut u8,
+        len: u64,
+        access: Access,
+    ) -> Result<Handle<Record>, Fault>;
     fn unregister(&self, device: usize, host: *const u8) -> Result<(), Fault>;
 }
 
@@ -118,7 +131,13 @@ pub trait Queues {
     unsafe fn copy_out(&self, queue: Queue, from: &Span, to: *mut u8, around: &Around<'_>) -> Submitted;
     fn fill(&self, queue: Queue, to: &Span, pattern: &[u8], around: &Around<'_>) -> Submitted;
     fn update(&self, queue: Queue, to: &Span, bytes: &[u8], around: &Around<'_>) -> Submitted;
-    fn launch(&self, queue: Queue, kernel: Handle<KernelRecord>, args: &LaunchArgs<'_>, around: &Around<'_>) -> Submitted;
+    fn launch(
+        &self,
+        queue: Queue,
+        kernel: Handle<KernelRecord>,
+        args: &LaunchArgs<'_>,
+        around: &Around<'_>,
+    ) -> Submitted;
     /// # Safety
     /// As `Runtime::host_call`.
     #[allow(unsafe_code)] // A contract is handed on.
@@ -136,7 +155,14 @@ pub trait Batches {
     ///
     /// # Errors
     /// What phase one says; then nothing was submitted and the signals stand as they were.
-    fn batch(&self, pieces: PiecesOf, direction: Direction, queues: &[Queue], waits: &[Point], signals: &[Point]) -> Result<Box<dyn BatchRun>, Fault>;
+    fn batch(
+        &self,
+        pieces: PiecesOf,
+        direction: Direction,
+        queues: &[Queue],
+        waits: &[Point],
+        signals: &[Point],
+    ) -> Result<Box<dyn BatchRun>, Fault>;
 }
 
 /// Programs.
@@ -144,10 +170,20 @@ pub trait Batches {
 pub trait Code {
     fn load(&self, device: usize, image: &[u8]) -> Result<Handle<ProgramRecord>, Fault>;
     fn unload(&self, program: Handle<ProgramRecord>) -> Result<(), Fault>;
-    fn kernel(&self, program: Handle<ProgramRecord>, name: &str, layout: &[Param]) -> Result<Handle<KernelRecord>, Fault>;
+    fn kernel(
+        &self,
+        program: Handle<ProgramRecord>,
+        name: &str,
+        layout: &[Param],
+    ) -> Result<Handle<KernelRecord>, Fault>;
     fn kernel_info(&self, kernel: Handle<KernelRecord>) -> Result<KernelInfo, Fault>;
     fn global(&self, program: Handle<ProgramRecord>, name: &str) -> Result<Block, Fault>;
-    fn symbol(&self, program: Handle<ProgramRecord>, index: u32, out: &mut [u8]) -> Result<Option<(usize, SymbolKind)>, Fault>;
+    fn symbol(
+        &self,
+        program: Handle<ProgramRecord>,
+        index: u32,
+        out: &mut [u8],
+    ) -> Result<Option<(usize, SymbolKind)>, Fault>;
     fn params(&self, kernel: Handle<KernelRecord>, out: &mut [Param]) -> Result<usize, Fault>;
     fn occupancy(&self, kernel: Handle<KernelRecord>, shared: u64) -> Result<u32, Fault>;
 }

@@ -4,19 +4,23 @@
 //! Unsafe functions hand their caller's promise on, word for word.
 #![allow(unsafe_code)]
 
-use super::{BatchRun, Batches, Code, Devices, Memory, PiecesOf, Queue, Queues, Rig, Submitted, Time, View, batch};
+use super::{
+    BatchRun, Batches, Code, Devices, Memory, PiecesOf, Queue, Queues, Rig, Submitted, Time, View, batch,
+};
 use wharf::os::Os;
 use wharf_core::{
     batch::{Direction, Totals},
     bits::Access,
-    device::{Block, Caps, Describe, Device, HostAccess, HostCall, Op, Param, Programs, SymbolKind, Times, Want},
+    device::{
+        Block, Caps, Describe, Device, HostAccess, HostCall, Op, Param, Programs, SymbolKind, Times, Want,
+    },
     env::Deadline,
     fault::Fault,
     handle::Handle,
     record::Record,
     runtime::{
-        Allocation, Around, KernelInfo, KernelRecord, LaunchArgs, Next, ProgramRecord, QueueOptions, ReleaseFn, Runtime,
-        Span, Store,
+        Allocation, Around, KernelInfo, KernelRecord, LaunchArgs, Next, ProgramRecord, QueueOptions,
+        ReleaseFn, Runtime, Span, Store,
     },
     timeline::{Look, Point, Timeline},
 };
@@ -108,7 +112,13 @@ impl<D: Backend> View for Over<D> {
     fn invalidate(&self, span: &Span) -> Result<(), Fault> {
         self.0.invalidate(span)
     }
-    unsafe fn register(&self, device: usize, host: *mut u8, len: u64, access: Access) -> Result<Handle<Record>, Fault> {
+    unsafe fn register(
+        &self,
+        device: usize,
+        host: *mut u8,
+        len: u64,
+        access: Access,
+    ) -> Result<Handle<Record>, Fault> {
         // SAFETY: the caller's promise is the one asked for.
         unsafe { self.0.register(device, host, len, access) }
     }
@@ -222,7 +232,13 @@ impl<D: Backend> Queues for Over<D> {
     fn update(&self, queue: Queue, to: &Span, bytes: &[u8], around: &Around<'_>) -> Submitted {
         self.0.update(queue.of(), to, bytes, around)
     }
-    fn launch(&self, queue: Queue, kernel: Handle<KernelRecord>, args: &LaunchArgs<'_>, around: &Around<'_>) -> Submitted {
+    fn launch(
+        &self,
+        queue: Queue,
+        kernel: Handle<KernelRecord>,
+        args: &LaunchArgs<'_>,
+        around: &Around<'_>,
+    ) -> Submitted {
         self.0.launch(queue.of(), kernel, args, around)
     }
     unsafe fn host_call(&self, queue: Queue, call: HostCall, around: &Around<'_>) -> Submitted {
@@ -254,7 +270,12 @@ impl<D: Backend> Code for Over<D> {
     fn unload(&self, program: Handle<ProgramRecord>) -> Result<(), Fault> {
         self.0.unload(program)
     }
-    fn kernel(&self, program: Handle<ProgramRecord>, name: &str, layout: &[Param]) -> Result<Handle<KernelRecord>, Fault> {
+    fn kernel(
+        &self,
+        program: Handle<ProgramRecord>,
+        name: &str,
+        layout: &[Param],
+    ) -> Result<Handle<KernelRecord>, Fault> {
         self.0.kernel(program, name.as_bytes(), layout)
     }
     fn kernel_info(&self, kernel: Handle<KernelRecord>) -> Result<KernelInfo, Fault> {
@@ -263,7 +284,12 @@ impl<D: Backend> Code for Over<D> {
     fn global(&self, program: Handle<ProgramRecord>, name: &str) -> Result<Block, Fault> {
         self.0.global(program, name.as_bytes())
     }
-    fn symbol(&self, program: Handle<ProgramRecord>, index: u32, out: &mut [u8]) -> Result<Option<(usize, SymbolKind)>, Fault> {
+    fn symbol(
+        &self,
+        program: Handle<ProgramRecord>,
+        index: u32,
+        out: &mut [u8],
+    ) -> Result<Option<(usize, SymbolKind)>, Fault> {
         self.0.symbol(program, index, out)
     }
     fn params(&self, kernel: Handle<KernelRecord>, out: &mut [Param]) -> Result<usize, Fault> {
