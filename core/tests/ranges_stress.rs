@@ -85,7 +85,8 @@ fn look(map: &Tree<Flag>, reader: u64, pairs: u64, done: &AtomicBool) -> u64 {
 }
 
 fn beside(pairs: u64, rounds: u64) {
-    let (map, done) = (&Tree::<Flag>::NEW, &AtomicBool::new(false));
+    let (tree, done) = (Tree::<Flag>::NEW, AtomicBool::new(false));
+    let (map, done) = (&tree, &done);
     (0..pairs).for_each(|at| map.insert(stays(2 * at)).unwrap());
     let looks: u64 = thread::scope(|scope| {
         let readers = (0..READERS).map(|reader| scope.spawn(move || look(map, reader, pairs, done)));

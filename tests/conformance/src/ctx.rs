@@ -37,9 +37,6 @@ use wharf_core::{
 /// How long anything may take before it counts as stuck.
 pub const LIMIT: Duration = Duration::from_secs(10);
 
-/// Between two rings of a pump that has to be nudged.
-const NUDGE: Duration = Duration::from_micros(500);
-
 #[derive(Default)]
 struct Made {
     queues: Vec<Queue>,
@@ -53,7 +50,6 @@ pub struct Ctx {
     rig: Arc<dyn Rig>,
     facts: Facts,
     pumps: bool,
-    nudged: bool,
     limit: Duration,
     made: Mutex<Made>,
     blocks: HostBlocks,
@@ -67,16 +63,8 @@ impl Deref for Ctx {
 }
 
 impl Ctx {
-    pub(crate) fn new(rig: Box<dyn Rig>, facts: Facts, pumps: bool, nudged: bool, limit: Duration) -> Self {
-        Ctx {
-            rig: rig.into(),
-            facts,
-            pumps,
-            nudged,
-            limit,
-            made: Mutex::default(),
-            blocks: HostBlocks::default(),
-        }
+    pub(crate) fn new(rig: Box<dyn Rig>, facts: Facts, pumps: bool, limit: Duration) -> Self {
+        Ctx { rig: rig.into(), facts, pumps, limit, made: Mutex::default(), blocks: HostBlocks::default() }
     }
 
     /// Runs `f` beside a pump thread, where the mode has one.
@@ -87,14 +75,6 @@ impl Ctx {
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             let pump = scope.spawn(|| self.pump_until(&|| stop.load(SeqCst)));
-            if self.nudged {
-                scope.spawn(|| {
-                    while !stop.load(SeqCst) {
-                        self.ring();
-                        thread::sleep(NUDGE);
-                    }
-                });
-            }
             // Else the check's first waits would do the pumping.
             while self.rig.pumps() == 0 {
                 thread::yield_now();

@@ -15,16 +15,9 @@ pub struct Known {
     pub modes: &'static [&'static str],
     /// Forms that it fails in; empty: all.
     pub forms: &'static [Form],
-    /// It depends on timing: a pass is not held against it.
-    pub sometimes: bool,
     /// Why, and whose it is.
     pub reason: &'static str,
 }
-
-/// A pump thread of core sleeps although work was given to a device that only moves when polled, so that every case on
-/// such a device may hang beside one. Until that is mended the runner rings it now and then, except in the case that
-/// shows it: `wait.pump_thread_polls_a_polled_device`.
-pub const PUMP_NEEDS_NUDGES: bool = false;
 
 /// All of them.
 pub const KNOWN: &[Known] = &[
@@ -33,7 +26,6 @@ pub const KNOWN: &[Known] = &[
         backends: &["dma"],
         modes: &[],
         forms: &[],
-        sometimes: false,
         reason: "the engine refuses patterns above 16 bytes, caps do not say so and core does not do it otherwise",
     },
     Known {
@@ -41,7 +33,6 @@ pub const KNOWN: &[Known] = &[
         backends: &["dma"],
         modes: &[],
         forms: &[],
-        sometimes: false,
         reason: "the engine refuses patterns above 16 bytes, caps do not say so and core does not do it otherwise",
     },
     Known {
@@ -49,7 +40,6 @@ pub const KNOWN: &[Known] = &[
         backends: &["dma"],
         modes: &[],
         forms: &[],
-        sometimes: false,
         reason: "the engine refuses updates above 64 bytes, caps do not say so and core does not split them",
     },
 ];

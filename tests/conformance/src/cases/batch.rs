@@ -7,7 +7,7 @@ use crate::{
     ensure, ensure_eq,
     host::Host,
     need::Need::*,
-    rig::PiecesOf,
+    rig::{Entry, PiecesOf},
 };
 use wharf_core::{
     batch::{Direction, Stored, Target},
@@ -54,12 +54,7 @@ fn splat(pattern: &[u8], len: u64) -> Stored {
     Stored::Splat { pattern: all, pattern_len: pattern.len() as u8, len }
 }
 
-fn pieces(
-    ctx: &Ctx,
-    root: Handle<Record>,
-    entries: Vec<(u64, u64, u64, Stored)>,
-    direction: Direction,
-) -> Outcome<PiecesOf> {
+fn pieces(ctx: &Ctx, root: Handle<Record>, entries: Vec<Entry>, direction: Direction) -> Outcome<PiecesOf> {
     let target = Target { root, offset: 0, len: ctx.allocation(root)?.len };
     Ok(PiecesOf { entries, target, direction, missing: None })
 }
@@ -98,7 +93,7 @@ fn check(ctx: &Ctx, root: Handle<Record>, expected: &[u8]) -> Outcome {
 }
 
 /// Entries with gaps between them, some shuffled, some neighbours, and what the buffer must hold then.
-fn spread(source: Host, stored: Stored) -> (Vec<(u64, u64, u64, Stored)>, Vec<u8>) {
+fn spread(source: Host, stored: Stored) -> (Vec<Entry>, Vec<u8>) {
     let spans = [
         (0u64, 7u64, 100u64),
         (100, 107, 50),

@@ -309,7 +309,7 @@ fn more(ctx: &Ctx) -> Outcome {
             let around = Around { hint: Hint::More, ..Around::NONE };
             end = ctx.fill(queue, &whole, &[n], &around)?;
         }
-        ctx.wait(point(end)?, wharf::os::deadline(std::time::Duration::from_secs(1)))?;
+        ctx.wait(point(end)?, ctx.soon())?;
     }
     Ok(())
 }
@@ -320,7 +320,7 @@ fn waiting(ctx: &Ctx) -> Outcome {
     for n in 0..100 {
         let around = Around { hint: Hint::Waiting, ..Around::NONE };
         let end = point(ctx.fill(queue, &whole, &[n], &around)?)?;
-        ctx.wait(end, wharf::os::deadline(std::time::Duration::from_secs(1)))?;
+        ctx.wait(end, ctx.soon())?;
     }
     same(&ctx.read_all(queue, root)?, &[99; 4])
 }
@@ -349,19 +349,19 @@ fn one_queue(ctx: &Ctx) -> Outcome {
 
 fn own_queues(ctx: &Ctx, count: u64) -> Outcome {
     let root = ctx.memory(count * 16)?;
-    let body = |n: u64| -> Outcome {
-        let queue = ctx.in_order()?;
+    let queues: Vec<Queue> = (0..count).map(|_| ctx.in_order()).collect::<Outcome<_>>()?;
+    let queues = &queues;
+    let body = |n: u64, queue: Queue| -> Outcome {
         for turn in 0..16 {
             ctx.fill(queue, &span(root, n * 16 + turn, 1), &[n as u8 + 1], &Around::NONE)?;
         }
-        ctx.finish(queue)?;
-        ctx.close(queue)?;
-        Ok(())
+        ctx.finish(queue)
     };
-    thread::scope(|scope| joined((0..count).map(|n| scope.spawn(move || body(n))).collect()))?;
-    ctx.until("the queues' end", || ctx.poll() == wharf_core::runtime::Next::Idle)?;
+    thread::scope(|scope| {
+        joined((0..count).map(|n| scope.spawn(move || body(n, queues[n as usize]))).collect())
+    })?;
     let expected: Vec<u8> = (0..count * 16).map(|i| (i / 16) as u8 + 1).collect();
-    same(&ctx.read_all(ctx.in_order()?, root)?, &expected)
+    same(&ctx.read_all(queues[0], root)?, &expected)
 }
 
 fn unsupported(ctx: &Ctx) -> Outcome {

@@ -2,12 +2,13 @@
 
 use super::cases;
 use crate::{
-    case::{Outcome, refused, same},
+    case::{Fail, Outcome, refused, same},
     ctx::{Ctx, around, at, point},
     ensure, ensure_eq,
     need::Need::*,
     rig::Queue,
 };
+use std::thread;
 use wharf_core::{
     fault::Kind,
     runtime::{Around, QueueOptions},
@@ -27,6 +28,7 @@ cases! {
     "queue.too_many_are_refused", [], "more than the device has are ResourceExhausted, a closed one makes room (core queue)" => too_many;
     "queue.sync_of_free_order", [], "sync waits for all on a free queue (core wait)" => sync_free;
     "queue.close_while_waited_for", [], "a wait for a retained point goes on over the close (liboffload olDestroyQueue)" => close_waited;
+    "queue.threads_open_and_close", [Lanes(8)], "8 threads each open a queue, use it and close it, again and again (liboffload 4 rows 15 to 19)" => threads;
     "queue.second_is_independent", [Lanes(2)], "a blocked queue does not hold another up (liboffload olWaitEvents)" => independent;
 }
 
@@ -190,4 +192,33 @@ fn independent(ctx: &Ctx) -> Outcome {
     ctx.ahead(end)?;
     ctx.signal(gate, 1)?;
     ctx.finish(blocked)
+}
+
+fn threads(ctx: &Ctx) -> Outcome {
+    let root = ctx.memory(64)?;
+    let whole = ctx.whole(root)?;
+    let body = || -> Outcome {
+        for n in 0..5 {
+            let mut queue = ctx.queue(0, QueueOptions::default());
+            // A lane that was closed may be just on its way out.
+            ctx.until("a queue", || {
+                if queue.is_err() {
+                    ctx.poll();
+                    queue = ctx.queue(0, QueueOptions::default());
+                }
+                queue.is_ok()
+            })?;
+            let queue = queue?;
+            for turn in 0..4 {
+                ctx.fill(queue, &whole, &[n * 8 + turn], &Around::NONE)?;
+            }
+            ctx.finish(queue)?;
+            ctx.close(queue)?;
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let all: Vec<_> = (0..8).map(|_| scope.spawn(body)).collect();
+        all.into_iter().try_for_each(|t| t.join().map_err(|_| Fail::new("a thread panicked"))?)
+    })
 }

@@ -85,7 +85,7 @@ fn before(ctx: &Ctx) -> Outcome {
     for value in 1..=depth {
         ctx.ahead(ends[value as usize - 1])?;
         ctx.signal(timeline, value)?;
-        ctx.wait(ends[value as usize - 1], deadline(Duration::from_millis(800)))?;
+        ctx.reach(ends[value as usize - 1])?;
     }
     Ok(())
 }
@@ -197,17 +197,23 @@ fn pump_polls(ctx: &Ctx) -> Outcome {
     // Long enough for a pump thread to find nothing to do and sleep.
     thread::sleep(Duration::from_millis(20));
     let end = point(ctx.barrier(queue, &Around::NONE)?)?;
-    Ok(ctx.wait(end, deadline(Duration::from_millis(500)))?)
+    ctx.reach(end)
 }
 
 fn meet(ctx: &Ctx) -> Outcome {
-    let (queue, timeline) = (ctx.in_order()?, ctx.new_timeline(0)?);
+    let (root, timeline) = (ctx.memory(64)?, ctx.new_timeline(0)?);
+    let whole = ctx.whole(root)?;
     for value in 1..=300 {
+        let queue = ctx.queue(0, Default::default())?;
         let signals = [at(timeline, value)];
-        let end = point(ctx.barrier(queue, &around(&[], &signals))?)?;
-        // A wait for any pumps by itself, beside whoever promised to.
-        ctx.wait_any(&[end, at(timeline, value)], ctx.soon())?;
-        ctx.wait(signals[0], deadline(Duration::from_secs(1)))?;
+        ctx.fill(queue, &whole, &[value as u8], &around(&[], &signals))?;
+        // A close pumps once, beside whoever promised to.
+        ctx.close(queue)?;
+        ctx.wait(signals[0], deadline(Duration::from_millis(400)))?;
+        let end = deadline(Duration::from_millis(400));
+        while ctx.interest() > 1 && wharf::os::now_ns() < end.unwrap_or(0) {
+            thread::yield_now();
+        }
     }
     Ok(())
 }

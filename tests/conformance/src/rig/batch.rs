@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use super::{Queue, over::Backend};
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering::SeqCst};
 use wharf::os::Os;
 use wharf_core::{
     batch::{Batch, BatchOptions, Direction, Item, Piece, Pieces, Stored, Target, check, resolve},
@@ -17,11 +17,14 @@ use wharf_core::{
 /// Chunks under way at once.
 const FLIGHT: usize = 32;
 
+/// One entry: parameter offset, buffer offset, bytes, what is stored.
+pub type Entry = (u64, u64, u64, Stored);
+
 /// Entries of a batch over one root.
 #[derive(Clone)]
 pub struct PiecesOf {
-    /// The entries: parameter offset, buffer offset, bytes, what is stored.
-    pub entries: Vec<(u64, u64, u64, Stored)>,
+    /// The entries.
+    pub entries: Vec<Entry>,
     /// What they go into, or come from.
     pub target: Target,
     /// Which way.
@@ -88,6 +91,8 @@ pub(super) fn start<D: Backend>(
     let data = Arc::into_raw(batch.clone()).cast();
     // SAFETY: a counted batch, which is `Sync`; `step` and `end` are made for it.
     runtime.enlist(unsafe { Work::new(data, step::<D>, end::<D>) })?;
-    runtime.poll();
+    if runtime.bell().pumps.load(SeqCst) == 0 {
+        runtime.poll();
+    }
     Ok(Box::new(Running(batch)))
 }

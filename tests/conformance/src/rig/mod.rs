@@ -5,7 +5,7 @@
 mod batch;
 pub(crate) mod over;
 
-pub use batch::{BatchRun, PiecesOf};
+pub use batch::{BatchRun, Entry, PiecesOf};
 pub use over::Over;
 
 use wharf_core::{

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use wharf_conformance::{Mode, Options, Result, Target, run};
 
 /// Asserts that nothing fails, and with `whole` that nothing is skipped.
-pub fn suite(target: &Target, mode: Mode, whole: bool) {
+pub(crate) fn suite(target: &Target, mode: Mode, whole: bool) {
     let options = Options { modes: &[mode], ..Options::default() };
     let report = run(target, &options).unwrap_or_else(|why| panic!("{}: {why}", target.name()));
     let mut wrong = String::new();
