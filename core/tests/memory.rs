@@ -265,3 +265,27 @@ fn many_threads_allocate_find_and_free() {
     rt.each_allocation(|_| left += 1);
     assert_eq!(left, 0);
 }
+
+#[test]
+fn statistics_follow_what_was_given_out_and_back() {
+    let (rt, sims) = growing(3);
+    let kinds = |kind: MemoryType, len| Want { kind: kind.bits(), ..want(len) };
+    let a = rt.allocate(2, &kinds(MemoryType::DEVICE_LOCAL, 1000)).unwrap();
+    let b = rt.allocate(2, &kinds(MemoryType::DEVICE_LOCAL, 500)).unwrap();
+    let host = rt.allocate(2, &kinds(MemoryType::HOST_LOCAL | MemoryType::DEVICE_VISIBLE, 64)).unwrap();
+    rt.free(a).unwrap();
+    let c = rt.allocate(2, &kinds(MemoryType::DEVICE_LOCAL, 200)).unwrap();
+    sims[2].0.refuse_free.store(true, SeqCst);
+    assert!(rt.free(b).is_err(), "a refused free gives nothing back");
+    let all = rt.statistics(2).unwrap();
+    let right = Statistics { live: 700, peak: 1500, allocated: 1700, freed: 1000, count: 2 };
+    assert_eq!(all.device, right);
+    assert_eq!(all.host, Statistics { live: 64, peak: 64, allocated: 64, freed: 0, count: 1 });
+    assert_eq!(rt.statistics(0).unwrap(), DeviceStatistics::default());
+    assert_eq!(rt.statistics(3).unwrap_err().kind, Kind::InvalidDevice);
+    let text = all.to_string();
+    assert!(text.ends_with("DEVICE_LOCAL:         1500B peak /         1700B allocated /         1000B freed /          700B live"), "{text}");
+    sims[2].0.refuse_free.store(false, SeqCst);
+    [b, c, host].into_iter().for_each(|m| rt.free(m).unwrap());
+    assert_eq!((rt.statistics(2).unwrap().device.live, rt.statistics(2).unwrap().host.count), (0, 0));
+}

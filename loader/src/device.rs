@@ -13,7 +13,7 @@ use wharf_core::{
     bits::{MemoryType, Usage},
     buffer,
     device::{Caps, Describe, Device as _, Want, property},
-    runtime::QueueOptions,
+    runtime::{DeviceStatistics, QueueOptions},
 };
 
 /// A device of a plugin.
@@ -114,6 +114,14 @@ impl Device {
     /// How the free bytes were found, or why they are not known.
     pub fn memory_note(&self) -> Option<String> {
         self.text(property::MEMORY_NOTE)
+    }
+
+    /// Bytes that buffers of this runtime hold on the device, by place: live, peak, allocated, freed.
+    ///
+    /// # Errors
+    /// None that a device of this runtime can cause.
+    pub fn statistics(&self) -> Result<DeviceStatistics> {
+        Ok(self.core().statistics(self.index)?)
     }
 
     /// A queue whose operations run one after the other.

@@ -50,6 +50,6 @@ pub use wharf_core::{
     archive,
     buffer::Overlap,
     device::{Block, Caps, Param, SymbolKind, Times, property},
-    runtime::{Order, QueueOptions},
+    runtime::{DeviceStatistics, Order, QueueOptions, Statistics},
 };
 pub use write::{NewArchive, NewTensor, Written, alignment};

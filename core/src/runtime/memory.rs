@@ -156,6 +156,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
             self.records.reuse(handle.slot());
             return Err(fault);
         }
+        self.count(record, true);
         record.state.store(state::LIVE, Release);
         Ok(handle)
     }
@@ -351,6 +352,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         if let (Some(space), Some(range)) = (space, Range::of(body.base.get(), body.len.get(), slot)) {
             space.ranges.remove(range); // Unless the backend gave the address again already and it was taken over.
         }
+        self.count(body, false);
         body.state.store(state::GONE, Release);
         if let Some(handle) = self.records.current(slot) {
             self.records.end(handle);

@@ -15,6 +15,7 @@ mod program;
 mod pump;
 mod queue;
 mod signal;
+mod statistics;
 mod store;
 mod submit;
 mod transfer;
@@ -28,6 +29,7 @@ pub use node::{BLOCK as NODE_BYTES, NodeBlock, POINTS_MAX};
 pub use program::{KernelInfo, KernelRecord, ProgramRecord};
 pub use pump::Next;
 pub use queue::QueueOptions;
+pub use statistics::{DeviceStatistics, Statistics};
 pub use store::{Parts, Store};
 pub use transfer::{Around, LaunchArgs, Span};
 pub use work::{Work, WorkSlot, Worked};
@@ -43,6 +45,7 @@ use crate::{
 use core::sync::atomic::AtomicU32;
 use late::LateList;
 use node::Nodes;
+use statistics::StatisticsSlot;
 
 pub(crate) use late::LateLink;
 
@@ -56,6 +59,7 @@ pub struct Runtime<D: Device, E: Env> {
     pub(crate) programs: Table<E::Lock, ProgramRecord>,
     pub(crate) kernels: Table<E::Lock, KernelRecord>,
     pub(crate) works: Table<E::Lock, WorkSlot<D, E>>,
+    pub(crate) statistics: Table<E::Lock, StatisticsSlot<E>>,
     pub(crate) nodes: Nodes<E::Lock>,
     pub(crate) late: LateList<E::Lock>,
     pub(crate) failures: &'static Failures,
@@ -81,6 +85,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
             programs: Table::new(parts.programs, realm),
             kernels: Table::new(parts.kernels, realm),
             works: Table::new(parts.works, realm),
+            statistics: Table::new(parts.statistics, realm),
             nodes: Nodes::new(parts.nodes),
             late: LateList::NEW,
             failures: parts.failures,

@@ -5,6 +5,7 @@ use super::{
     lane::Queue,
     node::NodeBlock,
     program::{KernelRecord, ProgramRecord},
+    statistics::StatisticsSlot,
     work::WorkSlot,
 };
 use crate::{
@@ -20,6 +21,8 @@ const SPACES: usize = 4;
 const PROGRAMS: usize = 4;
 const KERNELS: usize = 16;
 const WORKS: usize = 4;
+/// Devices whose memory is counted.
+const COUNTED: usize = 4;
 
 /// Queues, timelines, records of memory, and operations that can be held; each a power of two. All bits zero, so that
 /// a `static` store takes no flash.
@@ -38,6 +41,7 @@ pub struct Store<
     programs: [Slot<ProgramRecord>; PROGRAMS],
     kernels: [Slot<KernelRecord>; KERNELS],
     works: [Slot<WorkSlot<D, E>>; WORKS],
+    statistics: [Slot<StatisticsSlot<E>>; COUNTED],
     nodes: [NodeBlock; HELD],
     failures: Failures,
     bell: Bell,
@@ -57,6 +61,7 @@ impl<D: Device, E: Env, const L: usize, const T: usize, const R: usize, const H:
             programs: [const { Slot::NEW }; PROGRAMS],
             kernels: [const { Slot::NEW }; KERNELS],
             works: [const { Slot::NEW }; WORKS],
+            statistics: [const { Slot::NEW }; COUNTED],
             nodes: [const { NodeBlock::NEW }; H],
             failures: Failures::NEW,
             bell: Bell::NEW,
@@ -73,6 +78,7 @@ impl<D: Device, E: Env, const L: usize, const T: usize, const R: usize, const H:
             programs: &self.programs,
             kernels: &self.kernels,
             works: &self.works,
+            statistics: &self.statistics,
             nodes: &self.nodes,
             failures: &self.failures,
             bell: &self.bell,
@@ -89,6 +95,7 @@ pub struct Parts<D: Device, E: Env> {
     pub(crate) programs: &'static [Slot<ProgramRecord>],
     pub(crate) kernels: &'static [Slot<KernelRecord>],
     pub(crate) works: &'static [Slot<WorkSlot<D, E>>],
+    pub(crate) statistics: &'static [Slot<StatisticsSlot<E>>],
     pub(crate) nodes: &'static [NodeBlock],
     pub(crate) failures: &'static Failures,
     pub(crate) bell: &'static Bell,
