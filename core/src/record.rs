@@ -17,19 +17,24 @@ use core::{
     sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*},
 };
 
-/// The life of a record: live, then late (freed by its owner while work may still use it), then freeing (the backend's
+/// The life of a record: (pending, for memory allocated in the order of a queue, until that is reached), live, (closing,
+/// once its return is queued), then late (freed by its owner while work may still use it), then freeing (the backend's
 /// own free runs), then gone. A refused free makes it live again.
 pub mod state {
     /// Not yet entered.
     pub const RESERVED: u32 = 0;
+    /// Allocated in the order of a queue that has not come there yet: operations may name it, the host may not touch it.
+    pub const PENDING: u32 = 1;
     /// In use.
-    pub const LIVE: u32 = 1;
+    pub const LIVE: u32 = 2;
+    /// To be given back in the order of a queue that has not come there yet.
+    pub const CLOSING: u32 = 3;
     /// Freed by its owner; waits for the last use.
-    pub const LATE: u32 = 2;
+    pub const LATE: u32 = 4;
     /// The backend's free runs.
-    pub const FREEING: u32 = 3;
+    pub const FREEING: u32 = 5;
     /// Given back.
-    pub const GONE: u32 = 4;
+    pub const GONE: u32 = 6;
 }
 
 /// Where memory came from.
@@ -64,6 +69,9 @@ pub struct Record {
     pub(crate) user: AtomicUsize,
     release: AtomicPtr<()>,
     release_user: AtomicPtr<()>,
+    /// Of memory allocated in the order of a queue: where that is reached. 0: allocated at once.
+    pub(crate) commit_timeline: Word64,
+    pub(crate) commit_value: Word64,
     pub(crate) late: LateLink,
 }
 
@@ -84,6 +92,8 @@ impl Body for Record {
         user: AtomicUsize::new(0),
         release: AtomicPtr::new(ptr::null_mut()),
         release_user: AtomicPtr::new(ptr::null_mut()),
+        commit_timeline: Word64::new(0),
+        commit_value: Word64::new(0),
         late: LateLink::NEW,
     };
     const KIND: u8 = 3;

@@ -289,3 +289,78 @@ fn statistics_follow_what_was_given_out_and_back() {
     [b, c, host].into_iter().for_each(|m| rt.free(m).unwrap());
     assert_eq!((rt.statistics(2).unwrap().device.live, rt.statistics(2).unwrap().host.count), (0, 0));
 }
+
+#[test]
+fn memory_in_the_order_of_a_queue_is_the_hosts_between_its_two_points() {
+    let (rt, sims) = growing(1);
+    let q = rt.queue(0, Default::default()).unwrap();
+    let (t, s) = (rt.timeline(0).unwrap(), rt.timeline(0).unwrap());
+    let at = |timeline, value| [Point { timeline, value }];
+    let (wait, signal) = (at(t, 1), at(s, 1));
+    let around = Around { waits: &wait, signals: &signal, hint: Hint::None };
+    let (m, point) = rt.alloca(q, &want(64), &around).unwrap();
+    let touch = |rt: &'static Growing| rt.touchable_now(m).map_err(|f| f.kind);
+    assert_eq!(touch(rt), Err(Kind::FailedPrecondition), "not yet");
+    let span = Span { root: m, offset: 0, len: 64 };
+    rt.fill(q, &span, &[9], &Around::NONE).unwrap();
+    assert_eq!(rt.query(s), Ok(0));
+    rt.signal(t, 1).unwrap();
+    rt.poll();
+    sims[0].0.drain();
+    rt.poll();
+    rt.wait(point.unwrap(), Some(0)).unwrap();
+    assert_eq!((rt.query(s), touch(rt)), (Ok(1), Ok(())));
+    let gate = at(t, 2);
+    let closing =
+        rt.dealloca(q, m, &Around { waits: &gate, signals: &[], hint: Hint::None }).unwrap().unwrap();
+    assert_eq!(touch(rt), Err(Kind::FailedPrecondition), "its return is queued");
+    let again = rt.dealloca(q, m, &Around::NONE).unwrap_err();
+    assert_eq!(again.kind, Kind::FailedPrecondition);
+    assert_eq!(sims[0].0.frees.load(SeqCst), 0);
+    rt.signal(t, 2).unwrap();
+    rt.poll();
+    sims[0].0.drain();
+    rt.wait(closing, Some(0)).unwrap();
+    rt.poll();
+    assert_eq!(sims[0].0.frees.load(SeqCst), 1);
+    assert_eq!(rt.allocation(m).unwrap_err().kind, Kind::InvalidHandle);
+}
+
+#[test]
+fn a_return_whose_wait_fails_leaves_the_memory_alive() {
+    let (rt, sims) = growing(1);
+    sims[0].0.at_once.store(true, SeqCst);
+    let q = rt.queue(0, QueueOptions { order: Order::Free, profile: false }).unwrap();
+    let (t, s) = (rt.timeline(0).unwrap(), rt.timeline(0).unwrap());
+    let signals = [Point { timeline: s, value: 1 }];
+    let (m, none) =
+        rt.alloca(q, &want(64), &Around { waits: &[], signals: &signals, hint: Hint::None }).unwrap();
+    assert_eq!(none, None);
+    rt.poll();
+    assert_eq!((rt.query(s), rt.touchable_now(m)), (Ok(1), Ok(())));
+    let (waits, ends) = ([Point { timeline: t, value: 1 }], [Point { timeline: s, value: 2 }]);
+    rt.dealloca(q, m, &Around { waits: &waits, signals: &ends, hint: Hint::None }).unwrap();
+    let cause = Fault::caller(Kind::DataLoss, Site::Read, Why::Unknown, [0; 2]);
+    rt.fail(t, &cause).unwrap();
+    rt.poll();
+    rt.poll();
+    assert_eq!(rt.query(s), Err(cause));
+    assert_eq!((rt.touchable_now(m), sims[0].0.frees.load(SeqCst)), (Ok(()), 0));
+    rt.free(m).unwrap();
+    assert_eq!(sims[0].0.frees.load(SeqCst), 1);
+    assert_eq!(rt.bell().interest.load(SeqCst), 0, "nothing is left to pump");
+}
+
+#[test]
+fn memory_that_cannot_be_had_in_order_fails_the_signals() {
+    let (rt, _) = growing(1);
+    let q = rt.queue(0, Default::default()).unwrap();
+    let s = rt.timeline(0).unwrap();
+    let signals = [Point { timeline: s, value: 1 }];
+    let around = Around { waits: &[], signals: &signals, hint: Hint::None };
+    let fault = rt.alloca(q, &want(1 << 60), &around).unwrap_err();
+    assert_eq!((fault.kind, rt.query(s)), (Kind::ResourceExhausted, Err(fault)));
+    let plain = rt.allocate(0, &want(8)).unwrap();
+    rt.dealloca(q, plain, &Around::NONE).unwrap();
+    assert!(rt.allocation(plain).is_ok(), "memory allocated at once is its owner's to free");
+}

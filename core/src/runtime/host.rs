@@ -65,6 +65,7 @@ impl<D: HostAccess, E: Env> Runtime<D, E> {
 
     fn mappable(&self, span: &Span, access: Access, site: Site) -> Result<(&'static D, Block), Fault> {
         let known = self.usable(span, access, Usage::MAPPING, site)?;
+        self.touchable(span.root, site)?;
         if !known.kind.contains(MemoryType::HOST_VISIBLE) {
             let bits = [MemoryType::HOST_VISIBLE.bits() as u64, known.kind.bits() as u64];
             return Err(Fault::caller(Kind::PermissionDenied, site, Why::Bits, bits));

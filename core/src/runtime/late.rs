@@ -6,6 +6,8 @@ use super::Runtime;
 use crate::{
     device::Device,
     env::{Env, Lock, Mutex},
+    handle::Handle,
+    timeline::{Look, Point},
     word::Word64,
 };
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -18,6 +20,9 @@ pub(crate) struct LateLink {
     /// What it waits for there: an accepted operation's number, then a value; 0: not yet looked.
     order: Word64,
     until: Word64,
+    /// A point that must be reached first; 0: none.
+    timeline: Word64,
+    value: Word64,
 }
 
 impl LateLink {
@@ -26,12 +31,23 @@ impl LateLink {
         lane: AtomicU32::new(0),
         order: Word64::new(0),
         until: Word64::new(0),
+        timeline: Word64::new(0),
+        value: Word64::new(0),
     };
 
     pub(crate) fn begin(&self) {
         self.lane.store(0, Relaxed);
         self.order.set(0);
         self.until.set(0);
+        self.timeline.set(0);
+        self.value.set(0);
+    }
+
+    /// As [`LateLink::begin`], after a point, whose timeline the caller watches.
+    pub(crate) fn begin_after(&self, point: Point) {
+        self.begin();
+        self.value.set(point.value);
+        self.timeline.set(point.timeline.raw());
     }
 }
 
@@ -110,6 +126,22 @@ impl<D: Device, E: Env> Runtime<D, E> {
         }
     }
 
+    /// Whether the point that an item waits for is reached (`true`) or never will be (`false`); `None`: it is ahead.
+    fn late_point(&self, link: &LateLink) -> Option<bool> {
+        let timeline = Handle::from_raw(link.timeline.get());
+        if timeline == Handle::NULL {
+            return Some(true);
+        }
+        let ended = match self.look(Point { timeline, value: link.value.get() }) {
+            Ok(Look::Ahead) => return None,
+            Ok(Look::Reached) => true,
+            Ok(Look::Failed(_)) | Err(_) => false,
+        };
+        link.timeline.set(0);
+        self.unwatch(timeline);
+        Some(ended)
+    }
+
     /// Whether the item still waits for this lane. First for all that was accepted to be handed over, then for what had
     /// been handed over to end.
     fn late_waits(&self, link: &LateLink, lane: u32) -> bool {
@@ -141,7 +173,12 @@ impl<D: Device, E: Env> Runtime<D, E> {
         while let Some(item) = LateItem::from_number(at) {
             let Some(link) = self.late_link(item) else { break };
             at = link.next.load(Relaxed);
-            if self.late_over(link) {
+            let ready = self.late_point(link);
+            if ready == Some(false) {
+                self.late.count.fetch_sub(1, AcqRel);
+                self.bell.interest.fetch_sub(1, Relaxed);
+                self.keep_open(item);
+            } else if ready == Some(true) && self.late_over(link) {
                 self.late.count.fetch_sub(1, AcqRel);
                 self.bell.interest.fetch_sub(1, Relaxed);
                 match item {

@@ -136,6 +136,8 @@ impl<D: Device, E: Env> Runtime<D, E> {
             record.user.store(new.user, Relaxed);
             record.undo.store(new.undo as *const () as usize, Relaxed);
             record.refs.store(1, Relaxed);
+            record.commit_timeline.set(0);
+            record.commit_value.set(0);
             record.state.store(state::RESERVED, Release);
         });
         let Some(handle) = entered else {
@@ -211,14 +213,14 @@ impl<D: Device, E: Env> Runtime<D, E> {
         })
     }
 
-    /// Live memory by handle.
+    /// Memory by handle, from its allocation (in the order of a queue, perhaps) to its owner's free.
     ///
     /// # Errors
     /// `InvalidHandle`, also once its owner has freed it.
     pub fn allocation(&self, record: Handle<Record>) -> Result<Allocation, Fault> {
         let stale = Fault::stale(Site::Find, record.raw());
         let body = self.records.get(record).ok_or(stale)?;
-        let live = body.state.load(Acquire) == state::LIVE;
+        let live = (state::PENDING..=state::CLOSING).contains(&body.state.load(Acquire));
         let known = Allocation {
             record,
             device: body.device.load(Relaxed) as usize,
@@ -326,15 +328,25 @@ impl<D: Device, E: Env> Runtime<D, E> {
     pub fn free(&self, record: Handle<Record>) -> Result<(), Fault> {
         let stale = Fault::stale(Site::Free, record.raw());
         let body = self.records.get(record).ok_or(stale)?;
-        if !body.go(state::LIVE, state::LATE) {
+        if !body.go(state::LIVE, state::LATE) && !body.go(state::PENDING, state::LATE) {
             return Err(stale);
         }
+        self.uncommit(body);
         body.late.begin();
         if self.late_over(&body.late) {
             return self.give_back_now(record.slot(), body);
         }
         self.be_late(LateItem::Record(record.slot()));
         Ok(())
+    }
+
+    /// Freed before its queue came to allocate it: nobody looks at that point any more.
+    fn uncommit(&self, body: &Record) {
+        let timeline = Handle::from_raw(body.commit_timeline.get());
+        if timeline != Handle::NULL {
+            body.commit_timeline.set(0);
+            self.unwatch(timeline);
+        }
     }
 
     /// The backend's own free, outside every lock. Refused, the memory is live again.

@@ -6,6 +6,7 @@
 //! Locks, in the order in which they may be taken: pump, lane, signal, lists. No backend is called with any lock held,
 //! except `Lane::submit` and `Gauge::poll`, which run under their own lane's lock and call back nothing but its tick.
 
+mod alloca;
 mod host;
 mod lane;
 mod late;

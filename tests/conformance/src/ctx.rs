@@ -135,9 +135,7 @@ impl Ctx {
     /// As `Runtime::queue`.
     #[track_caller]
     pub fn queue_on(&self, device: usize, options: QueueOptions) -> Outcome<Queue> {
-        let queue = self.rig.queue(device, options)?;
-        self.made().queues.push(queue);
-        Ok(queue)
+        Ok(self.queue(device, options)?)
     }
 
     /// A timeline.
@@ -146,9 +144,7 @@ impl Ctx {
     /// As `Runtime::timeline`.
     #[track_caller]
     pub fn new_timeline(&self, initial: u64) -> Outcome<Handle<Timeline>> {
-        let timeline = self.rig.timeline(initial)?;
-        self.made().timelines.push(timeline);
-        Ok(timeline)
+        Ok(self.timeline(initial)?)
     }
 
     /// Memory of the device under test for transfers and kernels.
@@ -176,9 +172,7 @@ impl Ctx {
     /// As `Runtime::allocate`.
     #[track_caller]
     pub fn memory_as(&self, device: usize, want: &Want) -> Outcome<Handle<Record>> {
-        let record = self.rig.allocate(device, want)?;
-        self.made().records.push(record);
-        Ok(record)
+        Ok(self.allocate(device, want)?)
     }
 
     /// Notes memory that came about otherwise.
@@ -194,9 +188,7 @@ impl Ctx {
     #[track_caller]
     pub fn program(&self) -> Outcome<Handle<ProgramRecord>> {
         let sample = self.sample()?;
-        let program = self.rig.load(0, sample.image)?;
-        self.made().programs.push(program);
-        Ok(program)
+        Ok(self.load(0, sample.image)?)
     }
 
     /// A kernel of a new sample program.
@@ -207,6 +199,44 @@ impl Ctx {
     pub fn sample_kernel(&self, name: &str) -> Outcome<Handle<KernelRecord>> {
         let program = self.program()?;
         Ok(self.rig.kernel(program, name, &[])?)
+    }
+
+    /// `Runtime::queue`, noted.
+    ///
+    /// # Errors
+    /// As `Runtime::queue`.
+    pub fn queue(&self, device: usize, options: QueueOptions) -> Result<Queue, Fault> {
+        let queue = self.rig.queue(device, options)?;
+        self.made().queues.push(queue);
+        Ok(queue)
+    }
+
+    /// `Runtime::timeline`, noted.
+    ///
+    /// # Errors
+    /// As `Runtime::timeline`.
+    pub fn timeline(&self, initial: u64) -> Result<Handle<Timeline>, Fault> {
+        let timeline = self.rig.timeline(initial)?;
+        self.made().timelines.push(timeline);
+        Ok(timeline)
+    }
+
+    /// `Runtime::allocate`, noted.
+    ///
+    /// # Errors
+    /// As `Runtime::allocate`.
+    pub fn allocate(&self, device: usize, want: &Want) -> Result<Handle<Record>, Fault> {
+        Ok(self.note(self.rig.allocate(device, want)?))
+    }
+
+    /// `Runtime::load`, noted.
+    ///
+    /// # Errors
+    /// As `Runtime::load`.
+    pub fn load(&self, device: usize, image: &[u8]) -> Result<Handle<ProgramRecord>, Fault> {
+        let program = self.rig.load(device, image)?;
+        self.made().programs.push(program);
+        Ok(program)
     }
 
     /// Host memory of zeros.
