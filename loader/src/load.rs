@@ -1,16 +1,17 @@
 //! Load, gather and scatter: batches of parameters over several timelines of a device.
 //!
 //! # Safety
-//! A job's pointer is an `Arc` of it, given away by `enlist` and taken back by `drop_job`.
+//! A job's pointer is an `Arc` of it, given away by `enlist` and taken back by `drop_job`; an imported buffer's is a box
+//! around its file, taken back by `let_go`.
 #![allow(unsafe_code)]
 
 use crate::{
     buffer::Buffer,
     device::Device,
-    engine::{Core, Engine},
+    engine::{Core, Engine, EngineHome},
     error::{Error, ErrorKind, Result},
     os::{Os, deadline},
-    parameters::Parameters,
+    parameters::{ArchiveFile, Parameters},
     queue::Queue,
     stage::Stage,
 };
@@ -23,6 +24,9 @@ use wharf_core::{
     batch::{
         self, Batch, BatchOptions, Direction, Item, LANES_MAX, Piece, Pieces, Side, Target, check, resolve,
     },
+    bits::{Access, Usage},
+    buffer,
+    device::Want,
     fault::{Fault, Kind, Site, Why},
     handle::Handle,
     runtime::{Runtime, Work, Worked},
@@ -63,13 +67,16 @@ pub struct LoadOptions {
     pub timelines: usize,
     /// How files are read.
     pub io: Io,
+    /// Use the bytes of a mapped file where they are, if the device reaches them and they are aligned for it; such
+    /// buffers can only be read. What cannot be used so is copied.
+    pub import: bool,
     /// Bytes of host memory that may lie between a file, or another device, and the device at most.
     pub staging: u64,
 }
 
 impl Default for LoadOptions {
     fn default() -> Self {
-        LoadOptions { timelines: LANES_MAX, io: Io::Auto, staging: STAGING_DEFAULT }
+        LoadOptions { timelines: LANES_MAX, io: Io::Auto, import: false, staging: STAGING_DEFAULT }
     }
 }
 
@@ -154,6 +161,10 @@ impl Device {
         let (mut pieces, mut buffers) = (vec![], vec![]);
         for (name, stored) in stored {
             let len = len_of(&stored);
+            if let Some(buffer) = options.import.then(|| self.import(parameters, &stored)).flatten() {
+                buffers.push(buffer);
+                continue;
+            }
             let buffer =
                 self.allocate(len).map_err(|error| error.about(&format!("tensor `{name}`, {len} bytes")))?;
             let item = Item { key: name.as_bytes(), parameter_offset: 0, buffer_offset: 0, len };
@@ -162,6 +173,29 @@ impl Device {
         }
         let moves = Moves { parameters: parameters.clone(), pieces, disjoint: true, buffers, far: None };
         self.start(moves, Direction::In, options)
+    }
+
+    /// A stored tensor as a buffer without a copy; `None` if this device or this tensor does not allow it.
+    fn import(&self, parameters: &Parameters, stored: &batch::Stored) -> Option<Buffer> {
+        let caps = self.caps();
+        let batch::Stored::Memory { address, len, .. } = *stored else { return None };
+        let fits = caps.space == 0 && caps.host_copies && address.is_multiple_of(caps.align.into());
+        let file = parameters.file_at(address).filter(|_| fits && len > 0)?;
+        let (access, usage) = (Access::READ, Usage::TRANSFER | Usage::DISPATCH | Usage::MAPPING);
+        let want =
+            Want { len, align: caps.align.into(), kind: 0, access: access.bits(), usage: usage.bits() };
+        let keep = Box::into_raw(Box::new(file.clone()));
+        // SAFETY: the mapping stays while the box that `let_go` frees does; it is only read, as `want` says.
+        let wrapped =
+            unsafe { self.core().wrap(self.index, address as *mut u8, &want, Some((let_go, keep.cast()))) };
+        match wrapped {
+            Ok(root) => Some(Buffer(buffer::Buffer::adopt(EngineHome(self.engine.clone()), root, len))),
+            Err(_) => {
+                // Overlaps what is imported already, or no room: it is copied instead.
+                let_go(keep.cast());
+                None
+            }
+        }
     }
 
     /// Gathers parts of parameters into one buffer.
@@ -327,6 +361,12 @@ fn len_of(stored: &batch::Stored) -> u64 {
 
 fn target(buffer: &Buffer) -> Target {
     Target { root: buffer.0.root(), offset: buffer.0.offset(), len: buffer.len() }
+}
+
+/// Lets go of the file that an imported buffer lies in.
+extern "C" fn let_go(file: *mut ()) {
+    // SAFETY: the pointer of the box that `import` made, given up once: by core's release, or when core refused it.
+    drop(unsafe { Box::from_raw(file.cast::<Arc<ArchiveFile>>()) });
 }
 
 unsafe fn step_job(job: *const (), core: &Runtime<DynDevice, Os>) -> Worked {

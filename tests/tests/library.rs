@@ -4,6 +4,7 @@
 
 use std::{
     fs,
+    path::Path,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
@@ -333,7 +334,7 @@ fn files_that_are_read_give_the_bytes_of_files_that_are_mapped() {
         for (io, staging, timelines) in
             [(Io::Map, 1 << 20, 8), (Io::Read, 1 << 20, 8), (Io::Read, 64 << 10, 2)]
         {
-            let options = LoadOptions { timelines, io, staging };
+            let options = LoadOptions { timelines, io, staging, ..LoadOptions::default() };
             let parameters = Parameters::open(&file).unwrap();
             let loaded = device.load(&parameters, &names, options).unwrap().wait().unwrap();
             let whole = fs::read(&file).unwrap();
@@ -391,4 +392,40 @@ fn buffers_are_copied_between_any_two_devices() {
     let small = LoadOptions { staging: 100, ..LoadOptions::default() };
     let same = devices[1].allocate(8).unwrap();
     assert_eq!(devices[1].copy_from(&a, &same, small).err().unwrap().kind(), ErrorKind::Usage);
+}
+
+#[test]
+fn an_imported_tensor_is_the_files_bytes_exactly_and_read_only() {
+    for archive in ["digits/digits.irpa", "digits/digits.safetensors"] {
+        for device in each_device() {
+            import_from(&device, &fixture(archive));
+            assert_eq!(device.statistics().unwrap().device.live, 0, "{archive} on {}", device.id());
+        }
+    }
+}
+
+fn import_from(device: &Device, path: &Path) {
+    let whole = fs::read(path).unwrap();
+    let queue = device.queue().unwrap();
+    let parameters = Parameters::open(path).unwrap();
+    let names = ["layer1.bias", "images"];
+    let places = names.map(|name| parameters.find(name).unwrap().place);
+    let options = LoadOptions { import: true, ..LoadOptions::default() };
+    let loaded = device.load(&parameters, &names, options).unwrap().wait().unwrap();
+    drop(parameters);
+    let mut copied = 0;
+    for (buffer, place) in loaded.iter().zip(places) {
+        let wharf::TensorPlace::Offset(at) = place else { panic!("{place:?}") };
+        let mut bytes = vec![0; buffer.len() as usize];
+        queue.read(buffer, &mut bytes).unwrap();
+        assert!(bytes == whole[at as usize..][..bytes.len()], "{} on {}", path.display(), device.id());
+        // What is not aligned as the device asks, or lies where it does not reach, was copied, and can be written.
+        let caps = device.caps();
+        let imported = caps.space == 0 && at.is_multiple_of(caps.align.into());
+        assert_eq!(queue.fill(buffer, &[1]).is_err(), imported, "{} on {}", path.display(), device.id());
+        copied += u64::from(!imported);
+    }
+    assert_eq!(device.statistics().unwrap().device.live > 0, copied > 0, "{}", device.id());
+    queue.sync().unwrap();
+    assert!(fs::read(path).unwrap() == whole, "the file is as it was");
 }

@@ -163,6 +163,9 @@ pub(crate) struct LoadArgs {
     /// How files are read: `auto` maps them, and reads them where the file system is reached over a network
     #[arg(long, value_name = "WAY", default_value = "auto")]
     pub(crate) io: Io,
+    /// Use mapped tensors where they are instead of copying them, where the device allows it
+    #[arg(long)]
+    pub(crate) import: bool,
     /// Host memory between files and a device that does not share it, at most
     #[arg(long, value_name = "BYTES", default_value = "32MiB", value_parser = bytes)]
     pub(crate) staging: u64,

@@ -44,7 +44,12 @@ pub(crate) fn run(global: &Global, args: &LoadArgs, out: &mut Out) -> Result<(),
     if args.dry_run {
         return plan(&device, &tensors, bytes, args, out);
     }
-    let options = LoadOptions { timelines: args.timelines.into(), io: args.io.into(), staging: args.staging };
+    let options = LoadOptions {
+        timelines: args.timelines.into(),
+        io: args.io.into(),
+        import: args.import,
+        staging: args.staging,
+    };
     let begin = Instant::now();
     let load = device.load(&parameters, &names, options)?;
     let timelines = load.timelines();

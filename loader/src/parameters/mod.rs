@@ -222,10 +222,15 @@ impl Parameters {
         }
     }
 
+    /// The file whose mapping holds this address.
+    pub(crate) fn file_at(&self, address: u64) -> Option<&Arc<ArchiveFile>> {
+        self.files.iter().map(|scoped| &scoped.file).find(|file| file.holds(address))
+    }
+
     /// Bytes at this address of a mapped file will be read soon.
     pub(crate) fn will_need(&self, address: u64, len: u64) {
-        if let Some(scoped) = self.files.iter().find(|scoped| scoped.file.holds(address)) {
-            scoped.file.will_need(address, len);
+        if let Some(file) = self.file_at(address) {
+            file.will_need(address, len);
         }
     }
 
