@@ -8,7 +8,7 @@ use crate::{
     fault::{Fault, Kind, Site, Why},
     handle::Handle,
     record::Record,
-    runtime::{Queue, Runtime, Span},
+    runtime::{Around, Queue, Runtime, Span},
     timeline::Point,
 };
 
@@ -49,126 +49,143 @@ impl Moved {
     }
 }
 
-/// The address of a range, and the number of its device.
-type At = (u64, u16);
+/// One end of a move: memory of the process, or a range of a root, looked up when the move is submitted.
+#[derive(Clone, Copy)]
+enum End {
+    Host(u64),
+    Root(Handle<Record>, u64),
+}
 
 impl<D: Device, E: Env> Way<D, E> {
-    /// Submits a chunk.
+    /// Submits a chunk. Roots are looked at under the lane's lock, so that memory which was freed meanwhile is refused.
     pub(super) fn issue(&self, runtime: &Runtime<D, E>, piece: &Piece) -> Moved {
-        let inward = self.direction == Direction::In;
-        let access = if inward { Access::WRITE } else { Access::READ };
-        let near = match at(runtime, piece.root, piece.offset, piece.len, access) {
-            Ok(near) => near,
-            Err(fault) => return Moved::failed(fault),
-        };
-        let len = piece.len;
+        let (near, len) = (End::Root(piece.root, piece.offset), piece.len);
         match (piece.stored, self.stage) {
-            (Side::Memory(stored), _) => {
-                one(runtime, self.queue, &[], self.copy((stored, PEER_HOST), near, len))
-            }
+            (Side::Memory(stored), _) => self.copy(runtime, self.queue, &[], [End::Host(stored), near], len),
             (Side::Splat { pattern, len: step }, _) => {
-                splat(runtime, self.queue, near.0, len, &pattern[..step as usize])
+                self.splat(runtime, near, len, &pattern[..step as usize])
             }
             (Side::File { file, offset }, None) => {
                 let queue = self.feeder.unwrap_or(self.queue);
-                one(runtime, queue, &[], self.file(file, offset, near.0, len))
+                self.file(runtime, queue, &[], (file, offset), near, len)
             }
-            (Side::File { file, offset }, Some(stage)) => {
-                self.two(runtime, stage, near, len, self.file(file, offset, stage, len))
+            // The buffer's own device reaches the far side.
+            (Side::Remote { root, offset }, None) => {
+                self.copy(runtime, self.queue, &[], [End::Root(root, offset), near], len)
             }
-            (Side::Remote { root, offset }, stage) => {
-                let access = if inward { Access::READ } else { Access::WRITE };
-                match (at(runtime, root, offset, len, access), stage) {
-                    (Ok(far), Some(stage)) => {
-                        self.two(runtime, stage, near, len, self.copy(far, (stage, PEER_HOST), len))
-                    }
-                    // The buffer's own device reaches the far side.
-                    (Ok(far), None) => one(runtime, self.queue, &[], self.copy(far, near, len)),
-                    (Err(fault), _) => Moved::failed(fault),
-                }
+            (Side::File { .. } | Side::Remote { .. }, Some(stage)) => {
+                self.staged(runtime, piece, End::Host(stage))
             }
-        }
-    }
-
-    /// From the far side to the near one, or the other way.
-    fn copy(&self, far: At, near: At, len: u64) -> Op<'static> {
-        let (from, to) = match self.direction {
-            Direction::In => (far, near),
-            Direction::Out => (near, far),
-        };
-        Op::Copy { from: from.0, to: to.0, len, peers: [from.1, to.1] }
-    }
-
-    fn file(&self, file: u64, at: u64, address: u64, len: u64) -> Op<'static> {
-        match self.direction {
-            Direction::In => Op::Read { file, at, to: address, len },
-            Direction::Out => Op::Write { file, at, from: address, len },
         }
     }
 
     /// The far side and the near side with the slot between them: the second waits for the first.
-    fn two(&self, runtime: &Runtime<D, E>, stage: u64, near: At, len: u64, far: Op<'static>) -> Moved {
+    fn staged(&self, runtime: &Runtime<D, E>, piece: &Piece, stage: End) -> Moved {
         let Some(feeder) = self.feeder else {
             return Moved::failed(Fault::caller(Kind::InvalidArgument, Site::Batch, Why::Mismatch, [0, 1]));
         };
-        let here = self.copy((stage, PEER_HOST), near, len);
-        let (first, second) = match self.direction {
-            Direction::In => ((feeder, far), (self.queue, here)),
-            Direction::Out => ((self.queue, here), (feeder, far)),
+        let (near, len) = (End::Root(piece.root, piece.offset), piece.len);
+        let far = |waits: &[Point]| match piece.stored {
+            Side::File { file, offset } => self.file(runtime, feeder, waits, (file, offset), stage, len),
+            Side::Remote { root, offset } => {
+                self.copy(runtime, feeder, waits, [End::Root(root, offset), stage], len)
+            }
+            Side::Memory(_) | Side::Splat { .. } => Moved { end: None, fault: None },
         };
-        let begun = one(runtime, first.0, &[], first.1);
+        let here = |waits: &[Point]| self.copy(runtime, self.queue, waits, [stage, near], len);
+        let begun = if self.direction == Direction::In { far(&[]) } else { here(&[]) };
         let (Some(point), None) = (begun.end, begun.fault) else { return begun };
-        let ended = one(runtime, second.0, &[point], second.1);
+        let ended = if self.direction == Direction::In { here(&[point]) } else { far(&[point]) };
         Moved { end: ended.end.or(Some(point)), fault: ended.fault }
+    }
+
+    /// From the far end to the near one, or the other way.
+    fn copy(
+        &self,
+        runtime: &Runtime<D, E>,
+        queue: Handle<Queue<D, E>>,
+        waits: &[Point],
+        [far, near]: [End; 2],
+        len: u64,
+    ) -> Moved {
+        let (from, to) = if self.direction == Direction::In { (far, near) } else { (near, far) };
+        one(runtime, queue, waits, || {
+            let (from, to) = (at(runtime, from, len, Access::READ)?, at(runtime, to, len, Access::WRITE)?);
+            Ok(Op::Copy { from: from.0, to: to.0, len, peers: [from.1, to.1] })
+        })
+    }
+
+    fn file(
+        &self,
+        runtime: &Runtime<D, E>,
+        queue: Handle<Queue<D, E>>,
+        waits: &[Point],
+        (file, offset): (u64, u64),
+        end: End,
+        len: u64,
+    ) -> Moved {
+        one(runtime, queue, waits, || match self.direction {
+            Direction::In => {
+                at(runtime, end, len, Access::WRITE).map(|to| Op::Read { file, at: offset, to: to.0, len })
+            }
+            Direction::Out => at(runtime, end, len, Access::READ).map(|from| Op::Write {
+                file,
+                at: offset,
+                from: from.0,
+                len,
+            }),
+        })
+    }
+
+    /// A pattern over `len` bytes: whole repetitions by a fill, what is left by an update.
+    fn splat(&self, runtime: &Runtime<D, E>, to: End, len: u64, pattern: &[u8]) -> Moved {
+        let rest = len % pattern.len() as u64;
+        let whole = len - rest;
+        let start = || at(runtime, to, len, Access::WRITE).map(|at| at.0);
+        let mut filled = None;
+        if whole > 0 {
+            let fill = || start().map(|to| Op::Fill { to, len: whole, pattern });
+            let moved = one(runtime, self.queue, &[], fill);
+            if moved.fault.is_some() {
+                return moved;
+            }
+            filled = moved.end;
+        }
+        if rest == 0 {
+            return Moved { end: filled, fault: None };
+        }
+        let update = || start().map(|to| Op::Update { to: to + whole, bytes: &pattern[..rest as usize] });
+        let moved = one(runtime, self.queue, &[], update);
+        Moved { end: moved.end.or(filled), fault: moved.fault }
     }
 }
 
+/// The address of an end, and the number of its device.
 fn at<D: Device, E: Env>(
     runtime: &Runtime<D, E>,
-    root: Handle<Record>,
-    offset: u64,
+    end: End,
     len: u64,
     access: Access,
-) -> Result<At, Fault> {
-    let known = runtime.usable(&Span { root, offset, len }, access, Usage::TRANSFER, Site::Batch)?;
-    Ok((known.base + offset, known.device as u16))
+) -> Result<(u64, u16), Fault> {
+    match end {
+        End::Host(address) => Ok((address, PEER_HOST)),
+        End::Root(root, offset) => {
+            let known = runtime.usable(&Span { root, offset, len }, access, Usage::TRANSFER, Site::Batch)?;
+            Ok((known.base + offset, known.device as u16))
+        }
+    }
 }
 
-fn one<D: Device, E: Env>(
+fn one<'a, D: Device, E: Env>(
     runtime: &Runtime<D, E>,
     queue: Handle<Queue<D, E>>,
     waits: &[Point],
-    op: Op<'_>,
+    make: impl FnOnce() -> Result<Op<'a>, Fault>,
 ) -> Moved {
-    match runtime.submit(queue, waits, op, &[], Hint::None) {
+    match runtime.issue(queue, &Around { waits, signals: &[], hint: Hint::None }, |_, _| make()) {
         Ok(Some(end)) => Moved { end: Some(end), fault: None },
         // A queue of free order gives no points, so nobody could tell when the chunk has ended.
         Ok(None) => Moved::failed(Fault::caller(Kind::FailedPrecondition, Site::Batch, Why::State, [1, 0])),
         Err(fault) => Moved::failed(fault),
     }
-}
-
-/// A pattern over `len` bytes: whole repetitions by a fill, what is left by an update.
-fn splat<D: Device, E: Env>(
-    runtime: &Runtime<D, E>,
-    queue: Handle<Queue<D, E>>,
-    to: u64,
-    len: u64,
-    pattern: &[u8],
-) -> Moved {
-    let rest = len % pattern.len() as u64;
-    let whole = len - rest;
-    let mut filled = None;
-    if whole > 0 {
-        let moved = one(runtime, queue, &[], Op::Fill { to, len: whole, pattern });
-        if moved.fault.is_some() {
-            return moved;
-        }
-        filled = moved.end;
-    }
-    if rest == 0 {
-        return Moved { end: filled, fault: None };
-    }
-    let moved = one(runtime, queue, &[], Op::Update { to: to + whole, bytes: &pattern[..rest as usize] });
-    Moved { end: moved.end.or(filled), fault: moved.fault }
 }
