@@ -16,7 +16,7 @@ use crate::{
     handle::Handle,
     timeline::{Failure, Point, tell},
 };
-use core::sync::atomic::Ordering::*;
+use core::sync::atomic::{Ordering::*, fence};
 
 /// What a wait point asks for.
 enum Need {
@@ -232,7 +232,12 @@ impl<D: Device, E: Env> Runtime<D, E> {
         let Ok(time) = self.time(point.timeline, Site::Wait) else {
             return Need::Dead(self.failures.keep(&Self::abandoned(point.timeline)));
         };
-        match time.look(point.value) {
+        let look = time.look(point.value);
+        if !self.timelines.live(point.timeline) {
+            // Not held yet, so nothing kept the slot: what was seen may be the next turn's.
+            return Need::Dead(self.failures.keep(&Self::abandoned(point.timeline)));
+        }
+        match look {
             Ok(true) => return Need::Met,
             Err(failure) => return Need::Dead(self.failures.share(failure)),
             Ok(false) => {}
@@ -302,6 +307,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         }
         lane.poison = Some((value, failure));
         self.bell.interest.fetch_add(1, SeqCst);
+        fence(SeqCst); // Nobody rings here: the backend sees the interest, or its progress is seen now.
         self.settle(lane);
     }
 
