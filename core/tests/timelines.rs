@@ -480,3 +480,17 @@ fn random_programs_keep_their_order() {
         );
     }
 }
+
+#[test]
+fn an_operation_whose_signals_cannot_be_kept_is_not_handed_over() {
+    let (rt, sim) = fixed();
+    let done = rt.timeline(0).unwrap();
+    let point = |value| [Point { timeline: done, value }];
+    let queue = rt.queue(0, in_order()).unwrap();
+    for value in 1..=4 {
+        rt.submit(queue, &[], Op::Barrier, &point(value), Hint::None).unwrap();
+    }
+    let full = rt.submit(queue, &[], Op::Barrier, &[point(5)[0]; 1], Hint::None);
+    assert_eq!(kind(full), Kind::ResourceExhausted);
+    assert_eq!(sim.drain(), 4, "the refused operation does not run");
+}

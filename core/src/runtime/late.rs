@@ -101,12 +101,12 @@ impl<D: Device, E: Env> Runtime<D, E> {
     /// Puts an item on the list; its link was `begin`ned.
     pub(crate) fn be_late(&self, item: LateItem) {
         let Some(link) = self.late_link(item) else { return };
+        self.late.count.fetch_add(1, SeqCst);
+        self.bell.interest.fetch_add(1, SeqCst);
         self.late.head.with(|head| {
             link.next.store(*head, Relaxed);
             *head = item.number();
         });
-        self.late.count.fetch_add(1, SeqCst);
-        self.bell.interest.fetch_add(1, SeqCst);
         self.bell.ring::<E>();
     }
 

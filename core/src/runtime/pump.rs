@@ -10,7 +10,7 @@ use crate::{
     device::{Device, Gauge, Hint, Pace},
     env::{Deadline, Env},
     fault::Fault,
-    timeline::Failure,
+    timeline::{Failure, wake},
 };
 use core::sync::atomic::{Ordering::*, fence};
 
@@ -85,6 +85,9 @@ impl<D: Device, E: Env> Runtime<D, E> {
     pub fn pump_until(&self, stop: impl Fn() -> bool) {
         self.bell.pumps.fetch_add(1, SeqCst);
         while !stop() {
+            // Who counted his interest and rang before this is either seen by the writer of what he waits for, or what
+            // was written is seen by the pass.
+            fence(SeqCst);
             let seen = self.bell.epoch.load(Acquire);
             let at_most = match self.pass_or_mark() {
                 Next::In(ns) => ns,
@@ -100,7 +103,10 @@ impl<D: Device, E: Env> Runtime<D, E> {
             self.bell.interest.fetch_sub(1, Relaxed);
         }
         self.bell.pumps.fetch_sub(1, SeqCst);
+        fence(SeqCst);
         self.bell.ring::<E>();
+        // Whoever sleeps on a timeline relied on this thread and has to pump for himself from now on.
+        (0..self.timelines.used()).filter_map(|slot| self.timelines.body(slot)).for_each(wake::<E>);
     }
 
     /// Wakes the pump thread, for example to see that it should stop.

@@ -95,13 +95,16 @@ impl<D: Device, E: Env> Runtime<D, E> {
         self.end_timeline(timeline, time);
     }
 
-    /// Gives an ended and unpinned timeline's slot to the next turn.
+    /// Gives an ended and unpinned timeline's slot to the next turn. Not while somebody signals or fails it, so that
+    /// who finds the turn on in there writes into this turn.
     pub(crate) fn recycle_timeline(&self, slot: u32, time: &'static Timeline) {
-        let failure = time.failed.swap(0, AcqRel);
-        if failure != 0 {
-            self.failures.drop(Failure(failure));
-        }
-        self.timelines.reuse(slot);
+        self.signalling.with(|()| {
+            let failure = time.failed.swap(0, AcqRel);
+            if failure != 0 {
+                self.failures.drop(Failure(failure));
+            }
+            self.timelines.reuse(slot);
+        });
     }
 
     /// How a point stands. A point that was reached stays reached, whatever failed later.
@@ -144,6 +147,9 @@ impl<D: Device, E: Env> Runtime<D, E> {
     pub fn signal(&self, timeline: Handle<Timeline>, value: u64) -> Result<(), Fault> {
         let time = self.time(timeline, Site::Signal)?;
         self.signalling.with(|()| {
+            if !self.timelines.live(timeline) {
+                return Err(Fault::stale(Site::Signal, timeline.raw()));
+            }
             if time.lane.load(Relaxed) != 0 {
                 return Err(Fault::caller(
                     Kind::FailedPrecondition,
@@ -184,14 +190,24 @@ impl<D: Device, E: Env> Runtime<D, E> {
         if time.lane.load(Relaxed) != 0 {
             return Err(Fault::caller(Kind::FailedPrecondition, Site::Fail, Why::Stale, [timeline.raw(), 0]));
         }
-        self.fail_kept(time, self.failures.keep(cause));
-        Ok(())
+        if self.fail_with(timeline, time, cause) {
+            Ok(())
+        } else {
+            Err(Fault::stale(Site::Fail, timeline.raw()))
+        }
     }
 
-    /// Fails a timeline with a failure that the caller owns.
-    pub(crate) fn fail_kept(&self, time: &'static Timeline, failure: Failure) {
-        self.signalling.with(|()| self.failures.set(time, failure));
+    /// Fails a timeline, unless its turn is over by now.
+    fn fail_with(&self, timeline: Handle<Timeline>, time: &'static Timeline, cause: &Fault) -> bool {
+        let live = self.signalling.with(|()| {
+            let live = self.timelines.live(timeline);
+            if live {
+                self.failures.set(time, self.failures.keep(cause));
+            }
+            live
+        });
         tell::<E>(time, self.bell);
+        live
     }
 
     /// Signals what an operation or batch was asked to signal. A point that cannot be signalled (its timeline was
@@ -200,7 +216,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         if let Err(why) = self.signal(point.timeline, point.value)
             && let Ok(time) = self.time(point.timeline, Site::Signal)
         {
-            self.fail_kept(time, self.failures.keep(&why));
+            self.fail_with(point.timeline, time, &why);
         }
     }
 
@@ -226,7 +242,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
             if let Ok(time) = self.time(point.timeline, Site::Fail)
                 && time.lane.load(Relaxed) == 0
             {
-                self.fail_kept(time, self.failures.keep(cause));
+                self.fail_with(point.timeline, time, cause);
             }
         }
     }

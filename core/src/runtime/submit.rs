@@ -16,7 +16,7 @@ use crate::{
     handle::Handle,
     timeline::{Failure, Point, tell},
 };
-use core::sync::atomic::Ordering::*;
+use core::sync::atomic::{Ordering::*, fence};
 
 /// What a wait point asks for.
 enum Need {
@@ -116,14 +116,23 @@ impl<D: Device, E: Env> Runtime<D, E> {
         // A backend that pushes tells of every step; one that pushes on request is spared what nobody looks at.
         let quiet = hint == Hint::More && signals.is_empty() && lane.caps.pace == Pace::OnRequest;
         let order = Order1 { op, waits, value, tell: !quiet, stamp: lane.stamp, hint };
-        let handed = if may_pass { self.hand_over(lane, &order)? } else { Handed::Hold };
+        // Before the backend has it: an operation that was handed over cannot be refused any more.
+        let due = if may_pass { self.due(lane, value, signals)? } else { None };
+        let handed = if may_pass { self.hand_over(lane, &order) } else { Ok(Handed::Hold) };
+        let due = match (due, &handed) {
+            (Some(node), Err(_) | Ok(Handed::Hold | Handed::Dead(_))) => {
+                self.nodes.give(node);
+                None
+            }
+            (due, _) => due,
+        };
         let mut failed = None;
-        match handed {
+        match handed? {
             Handed::Taken => {
                 lane.tail = value;
                 self.wake_to_poll(lane);
-                if !signals.is_empty() {
-                    self.expect_signals(lane, value, signals)?;
+                if let Some(node) = due {
+                    self.expect_signals(lane, node);
                 }
             }
             Handed::Hold => self.hold(lane, &order, signals)?,
@@ -189,24 +198,25 @@ impl<D: Device, E: Env> Runtime<D, E> {
         Ok(())
     }
 
-    /// Notes what is due when the lane reaches `value`.
-    fn expect_signals(&self, lane: &mut LaneState<D>, value: u64, signals: &[Point]) -> Result<(), Fault> {
-        let parts = node::Parts {
-            op: Op::Barrier,
-            waits: &[],
-            signals,
-            value,
-            order: lane.accepted + 1,
-            stamp: false,
-        };
-        let node = self.nodes.make::<E>(&parts).ok_or(Fault::full(Site::Submit, self.nodes.capacity()))?;
-        for point in signals {
+    /// A node for what is due when the lane reaches `value`, if anything is.
+    fn due(&self, lane: &LaneState<D>, value: u64, signals: &[Point]) -> Result<Option<Node>, Fault> {
+        if signals.is_empty() {
+            return Ok(None);
+        }
+        let order = lane.accepted + 1;
+        let parts = node::Parts { op: Op::Barrier, waits: &[], signals, value, order, stamp: false };
+        let node = self.nodes.make::<E>(&parts);
+        node.map(Some).ok_or(Fault::full(Site::Submit, self.nodes.capacity()))
+    }
+
+    /// Notes what is due, now that the backend has the operation.
+    fn expect_signals(&self, lane: &mut LaneState<D>, node: Node) {
+        for point in node.signals() {
             self.watch(point.timeline);
         }
         lane.signals.push(node);
         self.bell.interest.fetch_add(1, SeqCst);
         self.bell.ring::<E>();
-        Ok(())
     }
 
     /// Lets go of a node and of the timelines it kept.
@@ -222,7 +232,12 @@ impl<D: Device, E: Env> Runtime<D, E> {
         let Ok(time) = self.time(point.timeline, Site::Wait) else {
             return Need::Dead(self.failures.keep(&Self::abandoned(point.timeline)));
         };
-        match time.look(point.value) {
+        let look = time.look(point.value);
+        if !self.timelines.live(point.timeline) {
+            // Not held yet, so nothing kept the slot: what was seen may be the next turn's.
+            return Need::Dead(self.failures.keep(&Self::abandoned(point.timeline)));
+        }
+        match look {
             Ok(true) => return Need::Met,
             Err(failure) => return Need::Dead(self.failures.share(failure)),
             Ok(false) => {}
@@ -292,6 +307,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         }
         lane.poison = Some((value, failure));
         self.bell.interest.fetch_add(1, SeqCst);
+        fence(SeqCst); // Nobody rings here: the backend sees the interest, or its progress is seen now.
         self.settle(lane);
     }
 

@@ -61,7 +61,9 @@ impl<D: Device, E: Env> Runtime<D, E> {
             fence(SeqCst);
             let seen = time.epoch.load(Acquire);
             let over = stand();
-            let in_time = over.is_some() || E::sleep(&time.epoch, seen, until, u64::MAX);
+            // A pump thread that leaves after this look sees the sleeper and wakes it.
+            let pumped = self.bell.pumps.load(Acquire) != 0;
+            let in_time = over.is_some() || !pumped || E::sleep(&time.epoch, seen, until, u64::MAX);
             time.sleepers.fetch_sub(1, Relaxed);
             if let Some(over) = over.or_else(&stand) {
                 return over;

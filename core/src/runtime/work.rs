@@ -84,7 +84,10 @@ impl<D: Device, E: Env> Runtime<D, E> {
     pub(crate) fn run_works(&self) -> Next {
         let mut next = Next::Idle;
         for index in 0..self.works.used() {
-            let Some(slot) = self.works.body(index) else { continue };
+            // A job whose slot nobody can reach yet is the next pass's: its turn could not be ended.
+            let (Some(handle), Some(slot)) = (self.works.current(index), self.works.body(index)) else {
+                continue;
+            };
             // Taken out, so that no lock is held while it runs; the pump's lock keeps others from stepping it.
             let Some(work) = slot.0.with(Option::take) else { continue };
             // SAFETY: as `Work::new` was promised; the pump's lock lets one thread step.
@@ -96,10 +99,8 @@ impl<D: Device, E: Env> Runtime<D, E> {
                 Worked::Over => {
                     // SAFETY: as above; the job has left its slot, so this is the only drop.
                     unsafe { (work.drop)(work.data) };
-                    if let Some(handle) = self.works.current(index) {
-                        self.works.end(handle);
-                        self.works.reuse(index);
-                    }
+                    self.works.end(handle);
+                    self.works.reuse(index);
                     self.bell.interest.fetch_sub(1, Relaxed);
                 }
             }

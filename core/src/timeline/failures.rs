@@ -52,7 +52,7 @@ impl Failures {
         for (slot, kept) in self.kept.iter().enumerate() {
             if kept.count.compare_exchange(0, 1, Acquire, Relaxed).is_ok() {
                 for (to, word) in kept.words.iter().zip(fault.to_words()) {
-                    to.store(word, Relaxed);
+                    to.store(word, Release);
                 }
                 return Failure(kind | (slot as u32 + 1));
             }
@@ -76,10 +76,11 @@ impl Failures {
         }
     }
 
-    /// The fault, as far as it was kept. The caller makes sure that an owner is left while it reads.
+    /// The fault, as far as it was kept. The caller makes sure that an owner is left while it reads, or looks afterwards
+    /// whether the timeline's turn is still on: who has read a word of the next failure then finds it over.
     pub(crate) fn read(&self, failure: Failure) -> Fault {
         match failure.slot() {
-            Some(slot) => Fault::from_words(core::array::from_fn(|i| self.kept[slot].words[i].load(Relaxed))),
+            Some(slot) => Fault::from_words(core::array::from_fn(|i| self.kept[slot].words[i].load(Acquire))),
             None => Fault::new(failure.kind(), Blame::Backend, Site::Wait, Why::Unknown, [0; 2]),
         }
     }

@@ -6,7 +6,7 @@ mod sleep;
 
 pub(crate) use failures::Failures;
 pub use failures::{FAILURES, Failure};
-pub(crate) use sleep::{failed, tell, told};
+pub(crate) use sleep::{failed, tell, told, wake};
 
 use crate::{
     fault::Fault,

@@ -14,12 +14,18 @@ use core::sync::atomic::{Ordering::*, fence};
 #[inline]
 pub(crate) fn tell<E: Env>(timeline: &Timeline, bell: &Bell) {
     fence(SeqCst);
+    wake::<E>(timeline);
+    if bell.interest.load(Relaxed) != 0 {
+        bell.ring::<E>();
+    }
+}
+
+/// Wakes whoever sleeps on this timeline.
+#[inline]
+pub(crate) fn wake<E: Env>(timeline: &Timeline) {
     if timeline.sleepers.load(Relaxed) != 0 {
         timeline.epoch.fetch_add(1, Release);
         E::wake(&timeline.epoch);
-    }
-    if bell.interest.load(Relaxed) != 0 {
-        bell.ring::<E>();
     }
 }
 

@@ -8,6 +8,7 @@
 
 use std::{
     alloc::{Layout, alloc_zeroed},
+    cell::RefCell,
     collections::{HashMap, VecDeque},
     ptr::NonNull,
     sync::{
@@ -30,12 +31,33 @@ pub struct StdLock(Mutex<()>);
 unsafe impl Lock for StdLock {
     const NEW: Self = StdLock(Mutex::new(()));
     fn with<R>(&self, f: impl FnOnce() -> R) -> R {
-        let _inside = self.0.lock().unwrap();
-        f()
+        meanwhile();
+        let result = {
+            let _inside = self.0.lock().unwrap();
+            f()
+        };
+        meanwhile();
+        result
     }
     fn try_with<R>(&self, f: impl FnOnce() -> R) -> Option<R> {
         let _inside = self.0.try_lock().ok()?;
         Some(f())
+    }
+}
+
+thread_local! {
+    static MEANWHILE: RefCell<Option<Box<dyn FnMut()>>> = const { RefCell::new(None) };
+}
+
+/// Runs `f` wherever this thread is about to take a lock, or has just left it: what another thread could do there.
+pub fn whenever_unlocked(f: impl FnMut() + 'static) {
+    MEANWHILE.set(Some(Box::new(f)));
+}
+
+fn meanwhile() {
+    if let Some(mut f) = MEANWHILE.take() {
+        f();
+        MEANWHILE.set(Some(f));
     }
 }
 
@@ -58,10 +80,9 @@ impl Env for Os {
     fn sleep(word: &AtomicU32, seen: u32, until: Deadline, at_most_ns: u64) -> bool {
         let guard = LOT.0.lock().unwrap();
         let left = until.map_or(u64::MAX, |until| until.saturating_sub(now()));
-        if word.load(Acquire) == seen && left > 0 {
-            let nap = Duration::from_nanos(left.min(at_most_ns).min(10_000_000_000));
-            drop(LOT.1.wait_timeout(guard, nap).unwrap());
-        }
+        // Never early: a waiter that only gets on because another was woken is then found out.
+        let nap = Duration::from_nanos(left.min(at_most_ns).min(10_000_000_000));
+        drop(LOT.1.wait_timeout_while(guard, nap, |()| word.load(Acquire) == seen).unwrap());
         left > 0
     }
     fn wake(_: &AtomicU32) {
