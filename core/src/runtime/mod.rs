@@ -10,6 +10,9 @@ mod alloca;
 mod host;
 mod lane;
 mod late;
+mod list;
+mod list_room;
+mod list_submit;
 mod memory;
 mod node;
 mod program;
@@ -25,6 +28,10 @@ mod work;
 
 pub use host::ReleaseFn;
 pub use lane::{Order, Queue};
+pub use list::{
+    ArgRef, BOUND_ARGS_MAX, BYTES_MAX, COMMANDS_MAX, Command, CommandList, Ref, SLOTS_MAX, UPDATE_MAX,
+};
+pub use list_room::{ListRoom, ListStorage};
 pub use memory::{Allocation, MEMORY_TYPES_HOST};
 pub use node::{BLOCK as NODE_BYTES, NodeBlock, POINTS_MAX};
 pub use program::{KernelInfo, KernelRecord, ProgramRecord};

@@ -10,7 +10,7 @@
 use crate::{
     device::{HostCall, Op},
     env::{Env, Lock, Mutex},
-    timeline::Point,
+    timeline::{Failure, Point},
 };
 use core::{alloc::Layout, cell::UnsafeCell, mem::MaybeUninit, ptr::NonNull, slice};
 
@@ -95,6 +95,20 @@ struct Head {
     signals: u16,
     class: u8,
     stamp: bool,
+    place: Place,
+    /// What its signals fail with when its value is reached; 0: they are signalled.
+    failure: u32,
+}
+
+/// Where an operation stands among those of its command list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It is none of a list.
+    Alone,
+    /// The next node is of the same list, and comes after it.
+    Before,
+    /// The last of its list.
+    Last,
 }
 
 const HEAD: usize = size_of::<Head>();
@@ -145,6 +159,17 @@ impl Node {
     pub(crate) fn order(&self) -> u64 {
         self.head().order
     }
+    pub(crate) fn place(&self) -> Place {
+        self.head().place
+    }
+    /// What its signals are to fail with; the node owns it.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        let code = self.head().failure;
+        (code != 0).then_some(Failure(code))
+    }
+    pub(crate) fn set_failure(&mut self, failure: Failure) {
+        self.head_mut().failure = failure.0;
+    }
 }
 
 /// What a node is made of.
@@ -155,6 +180,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) value: u64,
     pub(crate) order: u64,
     pub(crate) stamp: bool,
+    pub(crate) place: Place,
 }
 
 struct Lists {
@@ -198,6 +224,8 @@ impl<L: Lock> Nodes<L> {
             signals: parts.signals.len() as u16,
             class: class as u8,
             stamp: parts.stamp,
+            place: parts.place,
+            failure: 0,
         };
         // SAFETY: the block is at least `len` bytes, aligned to 16, and owned here.
         unsafe { block.write(head) };

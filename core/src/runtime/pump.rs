@@ -3,7 +3,7 @@
 use super::{
     Order, Queue, Runtime,
     lane::LaneState,
-    node::{Node, NodeList},
+    node::{Node, NodeList, Place},
     submit::{Handed, Order1},
 };
 use crate::{
@@ -175,8 +175,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
     fn move_in_order(&self, lane: &mut LaneState<D>) {
         while let Some(node) = lane.held.pop() {
             if let Some(cause) = self.queue_failure(lane) {
-                self.fail_signals(node.signals(), &cause);
-                self.let_go(node);
+                self.fail_held(lane, node, &cause);
                 continue;
             }
             let value = node.value();
@@ -195,8 +194,15 @@ impl<D: Device, E: Env> Runtime<D, E> {
     /// Hands over whatever can go; the rest keeps its order.
     fn move_free(&self, lane: &mut LaneState<D>) {
         let mut all = core::mem::replace(&mut lane.held, NodeList::NEW);
+        let mut behind = false; // The operation before it in its list stayed.
         while let Some(mut node) = all.pop() {
             let value = lane.tail + 1;
+            let place = node.place();
+            if behind {
+                behind = place == Place::Before;
+                lane.held.push(node);
+                continue;
+            }
             let failure = match lane.time.failed.load(Acquire) {
                 0 => match self.try_node(lane, &node, value) {
                     Ok(Handed::Taken) => {
@@ -206,6 +212,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
                         continue;
                     }
                     Ok(Handed::Hold) => {
+                        behind = place == Place::Before;
                         lane.held.push(node);
                         continue;
                     }
@@ -214,6 +221,10 @@ impl<D: Device, E: Env> Runtime<D, E> {
                 },
                 code => self.failures.share(Failure(code)),
             };
+            if place != Place::Alone {
+                self.break_off(lane, node, &mut all, failure);
+                continue;
+            }
             self.fail_signals(node.signals(), &self.failures.read(failure));
             self.failures.drop(failure);
             self.let_go(node);
@@ -239,10 +250,39 @@ impl<D: Device, E: Env> Runtime<D, E> {
 
     /// The first operation that cannot run poisons a queue in order; those behind it go the same way.
     fn refuse(&self, lane: &mut LaneState<D>, node: Node, failure: Failure) {
-        self.fail_signals(node.signals(), &self.failures.read(failure));
         let value = node.value();
-        self.let_go(node);
+        let cause = self.failures.read(failure);
+        self.fail_held(lane, node, &cause);
         self.poison(lane, value, failure);
+    }
+
+    /// What was held on a queue in order that fails. Something of its list may be under way: then the signals fail with
+    /// the queue, which waits for that.
+    fn fail_held(&self, lane: &mut LaneState<D>, node: Node, cause: &Fault) {
+        if node.place() == Place::Alone {
+            self.fail_signals(node.signals(), cause);
+            self.let_go(node);
+        } else {
+            self.after_hand_over(lane, node);
+        }
+    }
+
+    /// An operation of a list on a free queue cannot run: nor do those behind it in the list, and its signals fail once
+    /// what was handed over of it has ended. Takes over the failure.
+    fn break_off(&self, lane: &mut LaneState<D>, node: Node, all: &mut NodeList, failure: Failure) {
+        let mut last = node;
+        while last.place() == Place::Before
+            && let Some(next) = all.pop()
+        {
+            self.let_go(core::mem::replace(&mut last, next));
+        }
+        last.set_value(lane.tail);
+        if last.signals().is_empty() {
+            self.failures.drop(failure);
+        } else {
+            last.set_failure(failure);
+        }
+        self.after_hand_over(lane, last);
     }
 
     /// Signals what is due; a failed lane fails what is left.
@@ -251,10 +291,13 @@ impl<D: Device, E: Env> Runtime<D, E> {
             let value = node.value();
             let cause = match lane.time.look(value) {
                 Ok(false) => return,
-                Ok(true) => None,
+                Ok(true) => node.failure().map(|failure| self.failures.read(failure)),
                 Err(failure) => Some(self.failures.read(failure)),
             };
             let Some(node) = lane.signals.pop() else { return };
+            if let Some(failure) = node.failure() {
+                self.failures.drop(failure);
+            }
             match cause {
                 None => node.signals().iter().for_each(|point| self.raise(*point)),
                 Some(cause) => self.fail_signals(node.signals(), &cause),

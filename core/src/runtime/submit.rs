@@ -35,6 +35,9 @@ pub(crate) enum Handed {
     Dead(Failure),
 }
 
+/// The point of what was accepted, and the failure of what will not run, for its signals.
+pub(crate) type Accepted = Result<(Option<Point>, Option<Failure>), Fault>;
+
 /// What is to be handed over.
 #[derive(Clone, Copy)]
 pub(crate) struct Order1<'a> {
@@ -73,13 +76,20 @@ impl<D: Device, E: Env> Runtime<D, E> {
         around: &Around<'_>,
         make: impl FnOnce(usize, &Caps) -> Result<Op<'a>, Fault>,
     ) -> Result<Option<Point>, Fault> {
-        let signals = around.signals;
-        let submitted = self.check_signals(signals).and_then(|()| {
-            self.inside(queue, Site::Submit, |lane| {
-                let op = make(lane.device as usize, &lane.caps)?;
-                self.accept(lane, around, op)
-            })
-        });
+        self.issue_by(queue, around.signals, |lane| {
+            let op = make(lane.device as usize, &lane.caps)?;
+            self.accept(lane, around, op)
+        })
+    }
+
+    /// Runs `accept` under the lane's lock, and fails `signals` where it says that nothing will run.
+    pub(crate) fn issue_by(
+        &self,
+        queue: Handle<Queue<D, E>>,
+        signals: &[Point],
+        accept: impl FnOnce(&mut LaneState<D>) -> Accepted,
+    ) -> Result<Option<Point>, Fault> {
+        let submitted = self.check_signals(signals).and_then(|()| self.inside(queue, Site::Submit, accept));
         match submitted {
             Ok((point, None)) => Ok(point),
             Ok((point, Some(failure))) => {
@@ -97,12 +107,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
     }
 
     /// Under the lane's lock. A failure comes back for the signals of an operation that will not run.
-    fn accept(
-        &self,
-        lane: &mut LaneState<D>,
-        around: &Around<'_>,
-        op: Op<'_>,
-    ) -> Result<(Option<Point>, Option<Failure>), Fault> {
+    pub(crate) fn accept(&self, lane: &mut LaneState<D>, around: &Around<'_>, op: Op<'_>) -> Accepted {
         let Around { waits, signals, hint } = *around;
         if let Some(fault) = self.queue_failure(lane) {
             return Err(fault);
@@ -149,7 +154,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
     }
 
     /// A lane that must be asked has work: a pump thread that sleeps for good has to begin asking.
-    fn wake_to_poll(&self, lane: &LaneState<D>) {
+    pub(crate) fn wake_to_poll(&self, lane: &LaneState<D>) {
         if lane.time.polled.load(Relaxed) != 0
             && self.bell.pumps.load(SeqCst) != 0
             && self.bell.dozing.load(SeqCst) == 0
@@ -159,7 +164,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
     }
 
     /// A wait for a point of the queue itself that is still to come would never end.
-    fn check_waits(&self, lane: &LaneState<D>, waits: &[Point]) -> Result<(), Fault> {
+    pub(crate) fn check_waits(&self, lane: &LaneState<D>, waits: &[Point]) -> Result<(), Fault> {
         for point in waits {
             self.time(point.timeline, Site::Wait)?;
             if point.timeline == lane.timeline && point.value > lane.tail {
@@ -183,6 +188,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
             value: order.value,
             order: lane.accepted + 1,
             stamp: order.stamp,
+            place: node::Place::Alone,
         };
         let node = self.nodes.make::<E>(&parts).ok_or(Fault::full(Site::Submit, self.nodes.capacity()))?;
         for point in order.waits.iter().chain(signals) {
@@ -204,7 +210,8 @@ impl<D: Device, E: Env> Runtime<D, E> {
             return Ok(None);
         }
         let order = lane.accepted + 1;
-        let parts = node::Parts { op: Op::Barrier, waits: &[], signals, value, order, stamp: false };
+        let place = node::Place::Alone;
+        let parts = node::Parts { op: Op::Barrier, waits: &[], signals, value, order, stamp: false, place };
         let node = self.nodes.make::<E>(&parts);
         node.map(Some).ok_or(Fault::full(Site::Submit, self.nodes.capacity()))
     }
@@ -252,19 +259,9 @@ impl<D: Device, E: Env> Runtime<D, E> {
 
     /// Gives the operation and its native waits to the backend, if nothing it waits for has to be held.
     pub(crate) fn hand_over(&self, lane: &mut LaneState<D>, order: &Order1<'_>) -> Result<Handed, Fault> {
-        for point in order.waits {
-            match self.need(lane, *point) {
-                Need::Met | Need::Native => {}
-                Need::Later => return Ok(Handed::Hold),
-                Need::Dead(failure) => return Ok(Handed::Dead(failure)),
-            }
-        }
-        for point in order.waits {
-            match self.need(lane, *point) {
-                Need::Native if !self.wait_natively(lane, *point)? => return Ok(Handed::Hold),
-                Need::Dead(failure) => return Ok(Handed::Dead(failure)),
-                _ => {}
-            }
+        match self.hand_waits(lane, order.waits)? {
+            Handed::Taken => {}
+            other => return Ok(other),
         }
         let step = Step { op: order.op, done: order.value, tell: order.tell, stamp: order.stamp };
         match lane.lane.submit(&[step], order.hint) {
@@ -275,6 +272,25 @@ impl<D: Device, E: Env> Runtime<D, E> {
             }
             Err((_, fault)) => Err(fault),
         }
+    }
+
+    /// Gives native waits to the backend, if nothing has to be held. `Taken`: nothing is left to wait for.
+    pub(crate) fn hand_waits(&self, lane: &mut LaneState<D>, waits: &[Point]) -> Result<Handed, Fault> {
+        for point in waits {
+            match self.need(lane, *point) {
+                Need::Met | Need::Native => {}
+                Need::Later => return Ok(Handed::Hold),
+                Need::Dead(failure) => return Ok(Handed::Dead(failure)),
+            }
+        }
+        for point in waits {
+            match self.need(lane, *point) {
+                Need::Native if !self.wait_natively(lane, *point)? => return Ok(Handed::Hold),
+                Need::Dead(failure) => return Ok(Handed::Dead(failure)),
+                _ => {}
+            }
+        }
+        Ok(Handed::Taken)
     }
 
     /// Hands a wait for another lane over; that lane is pinned until the backend knows of it. `false`: not now.

@@ -57,10 +57,21 @@ impl Around<'_> {
 }
 
 /// Address of a span and the number of the device it is on, as a side of a copy.
-struct Side {
-    address: u64,
-    peer: u16,
-    root: Handle<Record>,
+pub(super) struct Side {
+    pub(super) address: u64,
+    pub(super) peer: u16,
+    pub(super) root: Handle<Record>,
+}
+
+/// How work on device `device` names the device of memory that it reaches: its own, or process memory.
+pub(super) fn peer_of(known: &Allocation, device: usize, caps: &Caps) -> Option<u16> {
+    let in_process =
+        known.kind.contains(MemoryType::HOST_VISIBLE) && known.kind.contains(MemoryType::HOST_COHERENT);
+    if known.device == device {
+        Some(device as u16)
+    } else {
+        (in_process && caps.host_copies).then_some(PEER_HOST)
+    }
 }
 
 impl<D: Device, E: Env> Runtime<D, E> {
@@ -97,17 +108,26 @@ impl<D: Device, E: Env> Runtime<D, E> {
         access: Access,
         site: Site,
     ) -> Result<Side, Fault> {
-        let known = self.usable(span, access, Usage::TRANSFER, site)?;
-        let in_process =
-            known.kind.contains(MemoryType::HOST_VISIBLE) && known.kind.contains(MemoryType::HOST_COHERENT);
-        let peer = if known.device == device {
-            device as u16
-        } else if in_process && caps.host_copies {
-            PEER_HOST
-        } else {
-            let devices = [known.device as u64, device as u64];
-            return Err(Fault::caller(Kind::InvalidDevice, site, Why::Mismatch, devices));
-        };
+        self.reach((device, caps), span, access, Usage::TRANSFER, site)
+    }
+
+    /// As [`Runtime::side`], for any usage.
+    pub(super) fn reach(
+        &self,
+        (device, caps): (usize, &Caps),
+        span: &Span,
+        access: Access,
+        usage: Usage,
+        site: Site,
+    ) -> Result<Side, Fault> {
+        let known = self.usable(span, access, usage, site)?;
+        let devices = [known.device as u64, device as u64];
+        let peer = peer_of(&known, device, caps).ok_or(Fault::caller(
+            Kind::InvalidDevice,
+            site,
+            Why::Mismatch,
+            devices,
+        ))?;
         Ok(Side { address: known.base + span.offset, peer, root: span.root })
     }
 
@@ -126,7 +146,13 @@ impl<D: Device, E: Env> Runtime<D, E> {
         self.issue(queue, around, |device, caps| self.copy_op(device, caps, from, to))
     }
 
-    fn copy_op(&self, device: usize, caps: &Caps, from: &Span, to: &Span) -> Result<Op<'static>, Fault> {
+    pub(super) fn copy_op(
+        &self,
+        device: usize,
+        caps: &Caps,
+        from: &Span,
+        to: &Span,
+    ) -> Result<Op<'static>, Fault> {
         if from.len != to.len {
             return Err(Fault::caller(Kind::InvalidArgument, Site::Copy, Why::Mismatch, [from.len, to.len]));
         }
@@ -206,17 +232,19 @@ impl<D: Device, E: Env> Runtime<D, E> {
         pattern: &[u8],
         around: &Around<'_>,
     ) -> Result<Option<Point>, Fault> {
-        self.issue(queue, around, |device, caps| {
-            let step = pattern.len() as u64;
-            if step == 0 {
-                return Err(Fault::caller(Kind::InvalidArgument, Site::Fill, Why::Zero, [1, 0]));
-            }
-            if !to.len.is_multiple_of(step) {
-                return Err(Fault::caller(Kind::InvalidArgument, Site::Fill, Why::Multiple, [to.len, step]));
-            }
-            let target = self.side(device, caps, to, Access::WRITE, Site::Fill)?;
-            Ok(if to.len == 0 { Op::Barrier } else { Op::Fill { to: target.address, len: to.len, pattern } })
-        })
+        self.issue(queue, around, |device, caps| self.fill_op(device, caps, to, pattern))
+    }
+
+    pub(super) fn fill_op<'a>(
+        &self,
+        device: usize,
+        caps: &Caps,
+        to: &Span,
+        pattern: &'a [u8],
+    ) -> Result<Op<'a>, Fault> {
+        check_pattern(to.len, pattern)?;
+        let target = self.side(device, caps, to, Access::WRITE, Site::Fill)?;
+        Ok(if to.len == 0 { Op::Barrier } else { Op::Fill { to: target.address, len: to.len, pattern } })
     }
 
     /// Bytes captured now, written in order.
@@ -230,14 +258,22 @@ impl<D: Device, E: Env> Runtime<D, E> {
         bytes: &[u8],
         around: &Around<'_>,
     ) -> Result<Option<Point>, Fault> {
-        self.issue(queue, around, |device, caps| {
-            let len = bytes.len() as u64;
-            if len != to.len {
-                return Err(Fault::caller(Kind::InvalidArgument, Site::Update, Why::Mismatch, [len, to.len]));
-            }
-            let target = self.side(device, caps, to, Access::WRITE, Site::Update)?;
-            Ok(if len == 0 { Op::Barrier } else { Op::Update { to: target.address, bytes } })
-        })
+        self.issue(queue, around, |device, caps| self.update_op(device, caps, to, bytes))
+    }
+
+    pub(super) fn update_op<'a>(
+        &self,
+        device: usize,
+        caps: &Caps,
+        to: &Span,
+        bytes: &'a [u8],
+    ) -> Result<Op<'a>, Fault> {
+        let len = bytes.len() as u64;
+        if len != to.len {
+            return Err(Fault::caller(Kind::InvalidArgument, Site::Update, Why::Mismatch, [len, to.len]));
+        }
+        let target = self.side(device, caps, to, Access::WRITE, Site::Update)?;
+        Ok(if len == 0 { Op::Barrier } else { Op::Update { to: target.address, bytes } })
     }
 
     /// A kernel over a grid of groups. Arguments are captured now.
@@ -252,16 +288,24 @@ impl<D: Device, E: Env> Runtime<D, E> {
         launch: &LaunchArgs<'_>,
         around: &Around<'_>,
     ) -> Result<Option<Point>, Fault> {
-        self.issue(queue, around, |device, caps| {
-            let info = self.kernel_info(kernel).map_err(|fault| fault.at(Site::Launch))?;
-            if info.device != device {
-                let devices = [info.device as u64, device as u64];
-                return Err(Fault::caller(Kind::InvalidDevice, Site::Launch, Why::Mismatch, devices));
-            }
-            check_launch(&info.kernel, caps, launch)?;
-            let LaunchArgs { groups, size, shared, args } = *launch;
-            Ok(Op::Launch { kernel: info.kernel.native, groups, size, shared, args })
-        })
+        self.issue(queue, around, |device, caps| self.launch_op(device, caps, kernel, launch))
+    }
+
+    pub(super) fn launch_op<'a>(
+        &self,
+        device: usize,
+        caps: &Caps,
+        kernel: Handle<KernelRecord>,
+        launch: &LaunchArgs<'a>,
+    ) -> Result<Op<'a>, Fault> {
+        let info = self.kernel_info(kernel).map_err(|fault| fault.at(Site::Launch))?;
+        if info.device != device {
+            let devices = [info.device as u64, device as u64];
+            return Err(Fault::caller(Kind::InvalidDevice, Site::Launch, Why::Mismatch, devices));
+        }
+        check_launch(&info.kernel, caps, launch)?;
+        let LaunchArgs { groups, size, shared, args } = *launch;
+        Ok(Op::Launch { kernel: info.kernel.native, groups, size, shared, args })
     }
 
     /// A function of the caller's on the host, in the order of the queue. It may block; work of the same queue waits
@@ -310,6 +354,18 @@ impl<D: Device, E: Env> Runtime<D, E> {
     pub fn barrier(&self, queue: Handle<Queue<D, E>>, around: &Around<'_>) -> Result<Option<Point>, Fault> {
         self.submit(queue, around.waits, Op::Barrier, around.signals, around.hint)
     }
+}
+
+/// A pattern is not empty, and the length is a multiple of its own.
+pub(super) fn check_pattern(len: u64, pattern: &[u8]) -> Result<(), Fault> {
+    let step = pattern.len() as u64;
+    if step == 0 {
+        return Err(Fault::caller(Kind::InvalidArgument, Site::Fill, Why::Zero, [1, 0]));
+    }
+    if !len.is_multiple_of(step) {
+        return Err(Fault::caller(Kind::InvalidArgument, Site::Fill, Why::Multiple, [len, step]));
+    }
+    Ok(())
 }
 
 /// The size and arguments of a launch against the kernel's and the device's limits.
