@@ -172,7 +172,7 @@ fn read(file: &Path) -> Result<Vec<Value>, Fail> {
 
 fn heading() -> String {
     format!(
-        "{:58} {:>10} {:>10} {:5} {:>7} {:>10} {:4} baseline is",
+        "{:60} {:>10} {:>10} {:5} {:>7} {:>10} {:4} baseline is",
         "what", "ours", "baseline", "unit", "ratio", "goal", "met"
     )
 }
@@ -187,7 +187,7 @@ fn line(row: &Value) -> String {
     };
     let met = row["met"].as_bool().map_or("-", |met| if met { "yes" } else { "no" });
     format!(
-        "{:58} {:>10.1} {:>10.1} {:5} {:>7.2} {goal:>10} {met:4} {}",
+        "{:60} {:>10.1} {:>10.1} {:5} {:>7.2} {goal:>10} {met:4} {}",
         text("name"),
         number("value"),
         number("baseline_value"),

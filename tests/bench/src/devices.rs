@@ -25,6 +25,16 @@ wharf_abi::plugin! {
     text: wharf_host::text,
 }
 
+wharf_abi::plugin! {
+    /// The host device once more: a plugin is begun once a process, and the loader has begun the other.
+    pub struct Bare,
+    backend: HostDevice,
+    id: "bare", vendor: "Wharf", version: "1",
+    devices: || Ok(vec![HostDevice::new()]),
+    roles: [programs, host_access, properties],
+    text: wharf_host::text,
+}
+
 fn built(variable: &str) -> Result<PathBuf, Fail> {
     let value = env::var_os(variable).ok_or(format!("{variable} is not set: run `cargo xtask bench`"))?;
     Ok(PathBuf::from(value))
@@ -64,15 +74,26 @@ pub fn linked() -> Result<Device, Fail> {
     Ok(Runtime::builder().only_named().linked_in(export::entry::<Linked>).open().device("host:0")?)
 }
 
+/// A linked-in device behind its tables as core sees it, without the loader.
+///
+/// # Errors
+/// If it cannot be opened, which it is once a process.
+pub fn tables() -> Result<DynDevice, Fail> {
+    first(export::entry::<Bare>)
+}
+
 /// The plugin's device as core sees it, without the loader.
 ///
 /// # Errors
-/// If it cannot be opened.
-pub fn tables() -> Result<DynDevice, Fail> {
+/// If it cannot be opened, which it is once a process.
+pub fn plugin_tables() -> Result<DynDevice, Fail> {
     let symbol = sys::open(&plugin_file()?)?.symbol(ENTRY_SYMBOL)?;
     // SAFETY: the symbol of this name is of this type in every plugin.
-    let entry = unsafe { std::mem::transmute::<*mut std::ffi::c_void, EntryFn>(symbol) };
-    // SAFETY: the entry of a plugin that stays loaded.
+    first(unsafe { std::mem::transmute::<*mut std::ffi::c_void, EntryFn>(symbol) })
+}
+
+fn first(entry: EntryFn) -> Result<DynDevice, Fail> {
+    // SAFETY: an entry of this program, or of a plugin that stays loaded.
     let opened = unsafe { negotiate(entry) }.map_err(|refusal| refusal.to_string())?;
     let devices = Instance::new(opened, 900).devices().map_err(|fault| format!("{fault:?}"))?;
     devices.into_iter().next().ok_or("the plugin has no device".into())

@@ -1,5 +1,6 @@
 //! Empty kernels: submitted and waited for one by one, and a thousand at a time; through the plugin, linked in behind
-//! the same tables, and over core's runtime without tables; against a channel to a thread, and a direct call.
+//! the same tables, and over core's runtime alone, which the loader does not tell what the caller does next and these
+//! forms do; against a channel to a thread, and a direct call.
 
 use std::{
     hint::black_box,
@@ -44,8 +45,8 @@ fn run(args: &Wanted, give: &mut dyn FnMut(Row)) -> Result<(), Fail> {
     let mut forms = [
         loaded("plugin", &devices::plugin()?, true)?,
         loaded("linked in", &devices::linked()?, false)?,
-        core("core over the plugin's tables", devices::tables()?)?,
-        core("core without tables", HostDevice::new())?,
+        core("core over tables", devices::tables()?)?,
+        core("core alone", HostDevice::new())?,
     ];
     for form in &mut forms {
         let goal = if form.goals { Goal::Most(50.0) } else { Goal::None };

@@ -91,7 +91,7 @@ impl<'a> Case<'a> {
         let goal = Goal::Ratio(1.0 / self.goal);
         for (what, io, baseline, goal) in [
             ("gather", Io::Auto, "mmap+memcpy", goal),
-            ("gather, map kept on both sides", Io::Auto, "memcpy from a kept map", Goal::None),
+            ("gather, map kept", Io::Auto, "memcpy from a kept map", Goal::None),
             ("gather, --io read", Io::Read, "mmap+memcpy", Goal::None),
         ] {
             if !args.wants(&format!("{what}, {}", self.name)) {

@@ -44,8 +44,8 @@ fn main() -> ExitCode {
 fn run(args: &Args, give: &mut dyn FnMut(Row)) -> Result<(), Fail> {
     for (name, way, goal) in [
         ("open a plugin, C entry", "c", Goal::Most(100.0)),
-        ("open a plugin, abi_stable's root, types compared", "root", Goal::Most(500.0)),
-        ("open a plugin, loader with search and devices", "loader", Goal::None),
+        ("open a plugin, abi_stable with both checks", "root", Goal::Most(500.0)),
+        ("open a plugin, the loader in all", "loader", Goal::None),
     ] {
         started(way)?;
         let time = |way| started(way).unwrap_or_else(|why| panic!("it went well before: {why}"));
