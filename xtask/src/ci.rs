@@ -4,19 +4,20 @@
 //! it fails; any other failure is kept for the table.
 
 use crate::{
-    demo, embedded,
+    bench, conformance, demo, embedded,
     fail::{Fail, Outcome},
-    freestanding, shell, test, tidy,
+    freestanding, fuzz, shell, test, tidy,
     workspace::Workspace,
 };
 use std::time::{Duration, Instant};
 
 pub(crate) const LINE: &str = "run the whole list of checks";
 pub(crate) const HELP: &str = "\
-Runs fmt, tidy, core, clippy, test, docs, freestanding, embedded, demo, deny and prints how long each took and how it ended.
+Runs fmt, tidy, core, clippy, test, conformance, docs, freestanding, embedded, demo, deny and prints how long each took and how it ended.
 
   STEP...               only these steps
-  --full                the tests in release and independent readers too; a skipped step counts as a failure";
+  --full                the tests in release, the benchmarks and fuzz targets in short and independent readers too; a
+                        skipped step counts as a failure";
 
 /// A step: its name, whether the list stops when it fails, what keeps it from running here, and what it does.
 struct Step {
@@ -40,6 +41,12 @@ const STEPS: &[Step] = &[
     Step { name: "core", stops: true, unable: |w| without(w, "wharf-core"), run: core },
     Step { name: "clippy", stops: false, unable: able, run: clippy },
     Step { name: "test", stops: false, unable: able, run: |_| test::main(&[]) },
+    Step {
+        name: "conformance",
+        stops: false,
+        unable: |w| without(w, "wharf-conformance"),
+        run: |_| conformance::main(&[]),
+    },
     Step { name: "docs", stops: false, unable: able, run: docs },
     Step {
         name: "freestanding",
@@ -60,6 +67,8 @@ const STEPS: &[Step] = &[
 /// What `--full` adds.
 const FULL: &[Step] = &[
     Step { name: "test-release", stops: false, unable: able, run: |_| test::main(&["--release".to_owned()]) },
+    Step { name: "bench", stops: false, unable: |w| without(w, "wharf-bench"), run: |_| bench::quick() },
+    Step { name: "fuzz", stops: false, unable: |_| fuzz::unable(), run: |_| fuzz::briefly() },
     Step { name: "peers", stops: false, unable: |w| without(w, "wharf-tests"), run: test::peers },
 ];
 

@@ -4,12 +4,15 @@
 //! `tidy/`.
 #![deny(unsafe_code)]
 
+mod bench;
 mod ci;
+mod conformance;
 mod demo;
 mod elf;
 mod embedded;
 mod fail;
 mod freestanding;
+mod fuzz;
 mod plugins;
 mod shell;
 mod test;
@@ -32,6 +35,9 @@ const COMMANDS: &[Command] = &[
     Command { name: "plugins", line: plugins::LINE, help: plugins::HELP, run: plugins::main },
     Command { name: "demo", line: demo::LINE, help: demo::HELP, run: demo::main },
     Command { name: "test", line: test::LINE, help: test::HELP, run: test::main },
+    Command { name: "conformance", line: conformance::LINE, help: conformance::HELP, run: conformance::main },
+    Command { name: "bench", line: bench::LINE, help: bench::HELP, run: bench::main },
+    Command { name: "fuzz", line: fuzz::LINE, help: fuzz::HELP, run: fuzz::main },
     Command { name: "tidy", line: tidy::LINE, help: tidy::HELP, run: tidy::main },
     Command { name: "ci", line: ci::LINE, help: ci::HELP, run: ci::main },
     Command {

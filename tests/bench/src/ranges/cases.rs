@@ -1,11 +1,9 @@
 //! What is measured: each of LLVM's costs that the map is there to avoid.
 
 use super::{
-    Args, Map, StdLock, bytes,
+    Map, StdLock, bytes,
     llvm::Llvm,
     plan::{Plan, Rng},
-    row::Row,
-    time::{Effort, clocked, in_turn},
 };
 use std::{
     hint::black_box,
@@ -13,11 +11,16 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+use wharf_bench::{
+    args::Args,
+    row::{Figure, Goal, Row},
+    time::{Effort, Times, clocked, in_turn},
+};
 use wharf_core::ranges::{Indexed, Reader, Tree};
 
 /// Addresses asked for, planned ahead.
 const ASKED: usize = 1 << 20;
-const PEER: &str = "llvm";
+const PEER: &str = "LLVM's structure, rebuilt";
 
 /// A map and the plan of what is in it.
 struct Side<M> {
@@ -116,9 +119,9 @@ pub(crate) fn all(live: usize, args: &Args, give: &mut dyn FnMut(Row)) {
         false => Effort { rounds: 41, round: Duration::from_millis(3) },
     };
     let wanted = |what: &str| what.contains(&args.only);
-    let mut timed = |what: &str, goals, (value, baseline_value)| {
+    let mut timed = |what: &str, goals: [f64; 4], (value, peer): (Times, Times)| {
         let name = format!("{what}, {live} live");
-        give(Row { name, value, unit: "ns", baseline: PEER, baseline_value, goal: goal(live, goals) });
+        give(row(name, "ns", value.into(), peer.into(), goal(live, goals)));
     };
 
     if wanted("interior find") {
@@ -143,30 +146,27 @@ pub(crate) fn all(live: usize, args: &Args, give: &mut dyn FnMut(Row)) {
         );
     }
     if live == 1_000 && wanted("readers beside writers") {
-        timed("readers beside writers, p99.99", [100.0; 4], beside(&mut ours, &mut peer, args.short));
+        let times = beside(&mut ours, &mut peer, args.short);
+        timed("readers beside writers, p99.99", [100.0; 4], times);
     }
     if wanted("bytes") {
         let each = |bytes: usize| bytes as f64 / live as f64;
-        let name = format!("bytes after filling, {live} live");
-        let (value, baseline_value) = (each(ours_bytes), each(peer_bytes));
-        give(Row { name, value, unit: "bytes", baseline: PEER, baseline_value, goal: 2.0 });
-        let indexed = each(Side::<Indexed<StdLock>>::fill(live).map.bytes());
-        let name = format!("bytes with the index of bases, {live} live");
-        give(Row { name, value: indexed, unit: "bytes", baseline: PEER, baseline_value, goal: 2.0 });
-        let name = format!("bytes after churn, {live} live");
+        let mut bytes = |what: &str, bytes: usize| {
+            let name = format!("bytes {what}, {live} live");
+            give(row(name, "bytes", each(bytes).into(), each(peer_bytes).into(), 2.0));
+        };
+        bytes("after filling", ours_bytes);
+        bytes("with the index of bases", Side::<Indexed<StdLock>>::fill(live).map.bytes());
         ours.write(live as u64 * 4);
-        give(Row {
-            name,
-            value: each(ours.map.bytes()),
-            unit: "bytes",
-            baseline: PEER,
-            baseline_value,
-            goal: 2.0,
-        });
+        bytes("after churn", ours.map.bytes());
     }
 }
 
-fn interior(ours: &Side<Tree<StdLock>>, peer: &Side<Llvm>, effort: Effort) -> (f64, f64) {
+fn row(name: String, unit: &'static str, value: Figure, baseline_value: Figure, goal: f64) -> Row {
+    Row { name, value, unit, baseline: PEER, baseline_value, goal: Goal::Ratio(goal) }
+}
+
+fn interior(ours: &Side<Tree<StdLock>>, peer: &Side<Llvm>, effort: Effort) -> (Times, Times) {
     let mut rng = Rng(1);
     let mut asked =
         (Asked::new(|| ours.plan.interior(&mut rng)), Asked::new(|| peer.plan.interior(&mut rng)));
@@ -177,7 +177,7 @@ fn interior(ours: &Side<Tree<StdLock>>, peer: &Side<Llvm>, effort: Effort) -> (f
     )
 }
 
-fn bases<M: Map>(ours: &Side<M>, peer: &Side<Llvm>, effort: Effort) -> (f64, f64) {
+fn bases<M: Map>(ours: &Side<M>, peer: &Side<Llvm>, effort: Effort) -> (Times, Times) {
     let mut rng = Rng(2);
     let mut asked = (Asked::new(|| ours.plan.base(&mut rng)), Asked::new(|| peer.plan.base(&mut rng)));
     in_turn(
@@ -188,7 +188,7 @@ fn bases<M: Map>(ours: &Side<M>, peer: &Side<Llvm>, effort: Effort) -> (f64, f64
 }
 
 /// Addresses within eight allocations, again and again, as the arguments of a launch.
-fn hot(ours: &Side<Tree<StdLock>>, peer: &Side<Llvm>, effort: Effort) -> (f64, f64) {
+fn hot(ours: &Side<Tree<StdLock>>, peer: &Side<Llvm>, effort: Effort) -> (Times, Times) {
     let mut rng = Rng(4);
     let mut asked = |plan: &Plan| {
         let eight: [u64; 8] = std::array::from_fn(|_| plan.interior(&mut rng));
@@ -203,17 +203,15 @@ fn hot(ours: &Side<Tree<StdLock>>, peer: &Side<Llvm>, effort: Effort) -> (f64, f
     )
 }
 
-/// The time that one in ten thousand lookups of two readers exceeds, beside two writers; the median of some runs.
-fn beside(ours: &mut Side<Tree<StdLock>>, peer: &mut Side<Llvm>, short: bool) -> (f64, f64) {
+/// The time that one in ten thousand lookups of two readers exceeds, beside two writers; of some runs.
+fn beside(ours: &mut Side<Tree<StdLock>>, peer: &mut Side<Llvm>, short: bool) -> (Times, Times) {
     let (runs, run) = if short { (3, Duration::from_millis(150)) } else { (9, Duration::from_millis(400)) };
     let (mut all_ours, mut all_peer) = (Vec::new(), Vec::new());
     for _ in 0..runs {
         all_ours.push(tail(&ours.map, &ours.plan, run));
         all_peer.push(tail(&peer.map, &peer.plan, run));
     }
-    all_ours.sort_by(f64::total_cmp);
-    all_peer.sort_by(f64::total_cmp);
-    (all_ours[runs / 2], all_peer[runs / 2])
+    (Times::new(all_ours), Times::new(all_peer))
 }
 
 fn tail<M: Map>(map: &M, plan: &Plan, run: Duration) -> f64 {

@@ -1,17 +1,13 @@
 //! The interval map against LLVM's structure rebuilt in Rust ([`llvm`]), in one run, round by round.
 //!
-//! `ranges [--json FILE] [--short]` prints a table, and writes the rows as JSON. Every figure is nanoseconds or bytes;
-//! the ratio says how many times better ours is, the goal what it should be.
+//! Every figure is nanoseconds or bytes; `--short` leaves the million out.
 
 mod bytes;
 mod cases;
 mod llvm;
 mod plan;
-mod row;
-mod time;
 
-use row::Row;
-use std::{path::PathBuf, process::ExitCode, sync::Mutex};
+use std::{process::ExitCode, sync::Mutex};
 use wharf_core::{
     env::Lock,
     ranges::{Indexed, Range, Ranges, Tree},
@@ -84,50 +80,10 @@ impl Map for Indexed<StdLock> {
     }
 }
 
-struct Args {
-    json: Option<PathBuf>,
-    /// Fewer and shorter rounds, and no million.
-    short: bool,
-    /// Only the cases whose name holds this.
-    only: String,
-}
-
-fn args() -> Result<Args, String> {
-    let mut args = Args { json: None, short: false, only: String::new() };
-    let mut rest = std::env::args().skip(1);
-    while let Some(arg) = rest.next() {
-        match arg.as_str() {
-            "--json" => args.json = Some(rest.next().ok_or("--json wants a file")?.into()),
-            "--short" => args.short = true,
-            "--only" => args.only = rest.next().ok_or("--only wants a part of a name")?,
-            other => return Err(format!("unknown argument {other}")),
-        }
-    }
-    Ok(args)
-}
-
 fn main() -> ExitCode {
-    let args = match args() {
-        Ok(args) => args,
-        Err(why) => {
-            eprintln!("ranges: {why}");
-            return ExitCode::from(2);
-        }
-    };
-    let sizes: &[usize] = if args.short { &[10, 1_000, 100_000] } else { &[10, 1_000, 100_000, 1_000_000] };
-    let mut rows = Vec::new();
-    println!("{}", row::HEAD);
-    for live in sizes {
-        cases::all(*live, &args, &mut |row: Row| {
-            println!("{row}");
-            rows.push(row);
-        });
-    }
-    match args.json.map(|path| std::fs::write(path, row::json(&rows))) {
-        Some(Err(why)) => {
-            eprintln!("ranges: {why}");
-            ExitCode::FAILURE
-        }
-        _ => ExitCode::SUCCESS,
-    }
+    wharf_bench::args::main(|args, give| {
+        let sizes: &[usize] = args.pick(&[10, 1_000, 100_000, 1_000_000], &[10, 1_000, 100_000]);
+        sizes.iter().for_each(|live| cases::all(*live, args, give));
+        Ok(())
+    })
 }
