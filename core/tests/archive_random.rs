@@ -71,3 +71,25 @@ proptest! {
         prop_assert_eq!(dtype.bytes(&shape), want);
     }
 }
+
+/// Sizes, counts and places of eight bytes, each at its limits: those of IRPA lie at multiples of eight, those of GGUF
+/// anywhere.
+#[test]
+fn every_field_at_its_limits() {
+    let values = (0..64).map(|bit| 1 << bit).chain([0, 1, 8, 63, 64, 255, 600].map(|below| u64::MAX - below));
+    for (path, format, step) in [
+        ("irpa/not_page_padded.irpa", Format::Irpa, 8),
+        ("irpa/external/external.irpa", Format::Irpa, 8),
+        ("gguf/align_32.gguf", Format::Gguf, 1),
+        ("gguf/nested_array.gguf", Format::Gguf, 1),
+    ] {
+        let good = fixture(path);
+        for at in (0..=good.len().min(1024) - 8).step_by(step) {
+            for value in values.clone() {
+                let mut bytes = good.clone();
+                bytes[at..at + 8].copy_from_slice(&u64::to_le_bytes(value));
+                let _ = read(format, &bytes);
+            }
+        }
+    }
+}

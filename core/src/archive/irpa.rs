@@ -49,7 +49,7 @@ struct Segment {
 impl Segment {
     /// The part of the segment that an entry refers to, as a range of the file.
     fn part(self, at: u64, len: u64) -> Option<(u64, u64)> {
-        (at.checked_add(len)? <= self.len).then_some((self.at + at, len))
+        (at.checked_add(len)? <= self.len).then(|| (self.at + at, len))
     }
 }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value as Json;
-use wharf_core::archive::{Archive, Data, Error, Format, Index, Input, Mark, Stop, Text};
+use wharf_core::archive::{Archive, Data, Error, Format, Index, Input, Mark, Stop, Text, examine};
 
 pub(crate) fn fixture(path: &str) -> Vec<u8> {
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/archives").join(path);
@@ -93,10 +93,13 @@ pub(crate) fn rows(index: &Index) -> Vec<Row> {
     index.entries().map(row).collect()
 }
 
-/// Reads both ways, demands the same answer, and that every entry is inside the file and found by its name.
+/// Reads both ways, demands the same answer, that the survey finds a problem exactly in what cannot be read, and that
+/// every entry is inside the file and found by its name.
 pub(crate) fn read(format: Format, bytes: &[u8]) -> Result<Index, Error> {
     let walked = walk(format, bytes);
     let index = Index::read_as(format, Input::whole(bytes)).map_err(bad);
+    let problems = examine(Some(format), Input::whole(bytes)).map_err(bad)?;
+    assert_eq!(problems.is_empty(), index.is_ok(), "{index:?}, problems: {problems:?}");
     match (&walked, &index) {
         (Ok(walked), Ok(index)) => assert_eq!(*walked, rows(index)),
         (Err(a), Err(b)) => assert_eq!(a, b),
