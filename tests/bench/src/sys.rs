@@ -29,6 +29,7 @@ pub fn map(file: &File) -> std::io::Result<memmap2::Mmap> {
 ///
 /// # Safety
 /// The buffer is of a device that works in process memory, outlives the slice, and nothing else uses its bytes meanwhile.
+#[allow(clippy::mut_from_ref)] // The bytes are not in `buffer`, which is only their name.
 pub unsafe fn bytes_of(buffer: &Buffer) -> wharf::Result<&mut [u8]> {
     let at = std::ptr::with_exposed_provenance_mut(buffer.address()? as usize);
     // SAFETY: the caller's promise: so many bytes are there, and ours alone.
