@@ -36,6 +36,15 @@ pub unsafe fn bytes_of(buffer: &Buffer) -> wharf::Result<&mut [u8]> {
     Ok(unsafe { std::slice::from_raw_parts_mut(at, buffer.len() as usize) })
 }
 
+/// Has the allocator give back what it keeps of freed memory, so that the next block is fresh; where it can be told to.
+pub fn trim() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: frees nothing that is in use.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Opens a library at once, with nothing shared, for ever.
 ///
 /// # Errors
