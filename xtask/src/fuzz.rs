@@ -62,7 +62,7 @@ pub(crate) fn main(args: &[String]) -> Outcome {
     }
     if let Some(input) = &args.input {
         let mut replay = fuzz(&workspace, &["run"]);
-        return shell::run(replay.arg(&args.targets[0]).arg(input));
+        return shell::run(replay.arg(&args.targets[0]).arg(input).arg("--").args(limits()));
     }
     shell::run(&mut fuzz(&workspace, &["build"]))?;
     let mut crashes = 0;
@@ -159,6 +159,12 @@ fn seeds(root: &Path, target: &str) -> Vec<PathBuf> {
     fixtures.into_iter().chain([kept]).filter(|folder| folder.is_dir()).collect()
 }
 
+/// What an input may take before it counts as a crash; the same when it is replayed.
+fn limits() -> [String; 3] {
+    let [malloc, all] = MEMORY_MB;
+    [format!("-malloc_limit_mb={malloc}"), format!("-rss_limit_mb={all}"), "-timeout=10".to_owned()]
+}
+
 fn search(workspace: &Workspace, target: &str, seconds: u64) -> Result<Run, Fail> {
     let here = workspace.target.join("fuzz");
     let (corpus, artifacts) = (here.join("corpus").join(target), here.join("artifacts").join(target));
@@ -170,12 +176,10 @@ fn search(workspace: &Workspace, target: &str, seconds: u64) -> Result<Run, Fail
         "--".to_owned(),
         format!("-max_total_time={seconds}"),
         format!("-max_len={INPUT_BYTES}"),
-        format!("-malloc_limit_mb={}", MEMORY_MB[0]),
-        format!("-rss_limit_mb={}", MEMORY_MB[1]),
-        "-timeout=10".to_owned(),
         "-print_final_stats=1".to_owned(),
         format!("-artifact_prefix={}/", artifacts.display()),
     ]);
+    command.args(limits());
     let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().during("cargo fuzz")?;
     let (mut run, mut last) = (Run::default(), VecDeque::new());
     for line in child.stderr.take().map(BufReader::new).into_iter().flat_map(|said| said.split(b'\n')) {

@@ -29,10 +29,20 @@ pub fn map(file: &File) -> std::io::Result<memmap2::Mmap> {
 ///
 /// # Safety
 /// The buffer is of a device that works in process memory, outlives the slice, and nothing else uses its bytes meanwhile.
+#[allow(clippy::mut_from_ref)] // The bytes are not in `buffer`, which is only their name.
 pub unsafe fn bytes_of(buffer: &Buffer) -> wharf::Result<&mut [u8]> {
     let at = std::ptr::with_exposed_provenance_mut(buffer.address()? as usize);
     // SAFETY: the caller's promise: so many bytes are there, and ours alone.
     Ok(unsafe { std::slice::from_raw_parts_mut(at, buffer.len() as usize) })
+}
+
+/// Has the allocator give back what it keeps of freed memory, so that the next block is fresh; where it can be told to.
+pub fn trim() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: frees nothing that is in use.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }
 
 /// Opens a library at once, with nothing shared, for ever.
