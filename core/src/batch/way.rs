@@ -8,7 +8,7 @@ use crate::{
     fault::{Fault, Kind, Site, Why},
     handle::Handle,
     record::Record,
-    runtime::{Queue, Runtime, Span},
+    runtime::{Around, Queue, Runtime, Span},
     timeline::Point,
 };
 
@@ -49,8 +49,17 @@ impl Moved {
     }
 }
 
-/// The address of a range, and the number of its device.
-type At = (u64, u16);
+/// The address of a range, the number of its device, and its root; no root for memory of the process.
+#[derive(Clone, Copy)]
+struct At {
+    address: u64,
+    peer: u16,
+    root: Handle<Record>,
+}
+
+fn host(address: u64) -> At {
+    At { address, peer: PEER_HOST, root: Handle::NULL }
+}
 
 impl<D: Device, E: Env> Way<D, E> {
     /// Submits a chunk.
@@ -64,26 +73,29 @@ impl<D: Device, E: Env> Way<D, E> {
         let len = piece.len;
         match (piece.stored, self.stage) {
             (Side::Memory(stored), _) => {
-                one(runtime, self.queue, &[], self.copy((stored, PEER_HOST), near, len))
+                one(runtime, self.queue, &[], &[near.root], self.copy(host(stored), near, len))
             }
             (Side::Splat { pattern, len: step }, _) => {
-                splat(runtime, self.queue, near.0, len, &pattern[..step as usize])
+                splat(runtime, self.queue, near, len, &pattern[..step as usize])
             }
             (Side::File { file, offset }, None) => {
                 let queue = self.feeder.unwrap_or(self.queue);
-                one(runtime, queue, &[], self.file(file, offset, near.0, len))
+                one(runtime, queue, &[], &[near.root], self.file(file, offset, near.address, len))
             }
             (Side::File { file, offset }, Some(stage)) => {
-                self.two(runtime, stage, near, len, self.file(file, offset, stage, len))
+                let far = self.file(file, offset, stage, len);
+                self.two(runtime, stage, near, len, (far, Handle::NULL))
             }
             (Side::Remote { root, offset }, stage) => {
                 let access = if inward { Access::READ } else { Access::WRITE };
                 match (at(runtime, root, offset, len, access), stage) {
                     (Ok(far), Some(stage)) => {
-                        self.two(runtime, stage, near, len, self.copy(far, (stage, PEER_HOST), len))
+                        self.two(runtime, stage, near, len, (self.copy(far, host(stage), len), far.root))
                     }
                     // The buffer's own device reaches the far side.
-                    (Ok(far), None) => one(runtime, self.queue, &[], self.copy(far, near, len)),
+                    (Ok(far), None) => {
+                        one(runtime, self.queue, &[], &[near.root, far.root], self.copy(far, near, len))
+                    }
                     (Err(fault), _) => Moved::failed(fault),
                 }
             }
@@ -96,7 +108,7 @@ impl<D: Device, E: Env> Way<D, E> {
             Direction::In => (far, near),
             Direction::Out => (near, far),
         };
-        Op::Copy { from: from.0, to: to.0, len, peers: [from.1, to.1] }
+        Op::Copy { from: from.address, to: to.address, len, peers: [from.peer, to.peer] }
     }
 
     fn file(&self, file: u64, at: u64, address: u64, len: u64) -> Op<'static> {
@@ -107,21 +119,24 @@ impl<D: Device, E: Env> Way<D, E> {
     }
 
     /// The far side and the near side with the slot between them: the second waits for the first.
-    fn two(&self, runtime: &Runtime<D, E>, stage: u64, near: At, len: u64, far: Op<'static>) -> Moved {
+    fn two(&self, runtime: &Runtime<D, E>, stage: u64, near: At, len: u64, far: Rooted) -> Moved {
         let Some(feeder) = self.feeder else {
             return Moved::failed(Fault::caller(Kind::InvalidArgument, Site::Batch, Why::Mismatch, [0, 1]));
         };
-        let here = self.copy((stage, PEER_HOST), near, len);
+        let here = (self.copy(host(stage), near, len), near.root);
         let (first, second) = match self.direction {
             Direction::In => ((feeder, far), (self.queue, here)),
             Direction::Out => ((self.queue, here), (feeder, far)),
         };
-        let begun = one(runtime, first.0, &[], first.1);
+        let begun = one(runtime, first.0, &[], &[first.1.1], first.1.0);
         let (Some(point), None) = (begun.end, begun.fault) else { return begun };
-        let ended = one(runtime, second.0, &[point], second.1);
+        let ended = one(runtime, second.0, &[point], &[second.1.1], second.1.0);
         Moved { end: ended.end.or(Some(point)), fault: ended.fault }
     }
 }
+
+/// An operation and the root that it uses.
+type Rooted = (Op<'static>, Handle<Record>);
 
 fn at<D: Device, E: Env>(
     runtime: &Runtime<D, E>,
@@ -131,16 +146,26 @@ fn at<D: Device, E: Env>(
     access: Access,
 ) -> Result<At, Fault> {
     let known = runtime.usable(&Span { root, offset, len }, access, Usage::TRANSFER, Site::Batch)?;
-    Ok((known.base + offset, known.device as u16))
+    Ok(At { address: known.base + offset, peer: known.device as u16, root })
 }
 
+/// Submits an operation on memory of these roots. They were looked up without a lock; a free that came since is seen
+/// under the lane's, where it would else not see the operation.
 fn one<D: Device, E: Env>(
     runtime: &Runtime<D, E>,
     queue: Handle<Queue<D, E>>,
     waits: &[Point],
+    roots: &[Handle<Record>],
     op: Op<'_>,
 ) -> Moved {
-    match runtime.submit(queue, waits, op, &[], Hint::None) {
+    let around = Around { waits, signals: &[], hint: Hint::None };
+    let submitted = runtime.issue(queue, &around, |_, _| {
+        for root in roots.iter().filter(|root| **root != Handle::NULL) {
+            runtime.allocation(*root).map_err(|fault| fault.at(Site::Batch))?;
+        }
+        Ok(op)
+    });
+    match submitted {
         Ok(Some(end)) => Moved { end: Some(end), fault: None },
         // A queue of free order gives no points, so nobody could tell when the chunk has ended.
         Ok(None) => Moved::failed(Fault::caller(Kind::FailedPrecondition, Site::Batch, Why::State, [1, 0])),
@@ -152,7 +177,7 @@ fn one<D: Device, E: Env>(
 fn splat<D: Device, E: Env>(
     runtime: &Runtime<D, E>,
     queue: Handle<Queue<D, E>>,
-    to: u64,
+    to: At,
     len: u64,
     pattern: &[u8],
 ) -> Moved {
@@ -160,7 +185,7 @@ fn splat<D: Device, E: Env>(
     let whole = len - rest;
     let mut filled = None;
     if whole > 0 {
-        let moved = one(runtime, queue, &[], Op::Fill { to, len: whole, pattern });
+        let moved = one(runtime, queue, &[], &[to.root], Op::Fill { to: to.address, len: whole, pattern });
         if moved.fault.is_some() {
             return moved;
         }
@@ -169,6 +194,7 @@ fn splat<D: Device, E: Env>(
     if rest == 0 {
         return Moved { end: filled, fault: None };
     }
-    let moved = one(runtime, queue, &[], Op::Update { to: to + whole, bytes: &pattern[..rest as usize] });
+    let update = Op::Update { to: to.address + whole, bytes: &pattern[..rest as usize] };
+    let moved = one(runtime, queue, &[], &[to.root], update);
     Moved { end: moved.end.or(filled), fault: moved.fault }
 }
