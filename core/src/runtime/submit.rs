@@ -246,7 +246,8 @@ impl<D: Device, E: Env> Runtime<D, E> {
             return Need::Met; // Its own earlier work; order sees to it.
         }
         let backend = own.time.backend.load(Relaxed);
-        let same = backend != 0 && time.backend.load(Relaxed) == backend;
+        // A lane is in order: on a queue of free order a native wait would hold what comes after it.
+        let same = backend != 0 && own.order == Order::InOrder && time.backend.load(Relaxed) == backend;
         if same && time.handed.get() >= point.value { Need::Native } else { Need::Later }
     }
 
