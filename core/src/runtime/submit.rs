@@ -1,7 +1,7 @@
 //! From a submitted operation to the backend: checked, then handed over or held.
 //!
 //! A wait has four answers. Reached: drop it. Failed: the operation fails. Already handed to the same backend, which
-//! can wait natively: hand that wait over too. Else: hold the operation. So native waits form no cycle and never name
+//! can wait natively, on a queue in order: hand that wait over too. Else: hold the operation. So native waits form no cycle and never name
 //! work that a backend has not seen.
 
 use super::{
