@@ -421,3 +421,25 @@ fn one_seed(seed: u64) {
     rt.poll();
     assert!(before == bytes_of(rt, scene.root), "seed {seed}: written after the batch had ended");
 }
+
+#[test]
+fn memory_freed_while_its_chunk_is_made_is_not_written() {
+    let (rt, sims) = growing(1);
+    let root = rt.allocate(0, &want(64)).unwrap();
+    let source = [9u8; 64];
+    let done = rt.timeline(0).unwrap();
+    let pieces = entries(rt, root, vec![(0, 0, 64, memory(&source))]);
+    let signals = [Point { timeline: done, value: 1 }];
+    let batch: &'static Test = Box::leak(Box::new(start(rt, pieces, 1, &[], &signals).unwrap()));
+    *batch.pieces().asked.lock().unwrap() = 0;
+    // The next lock after the piece was asked for is the lane's.
+    whenever_unlocked(move || {
+        if *batch.pieces().asked.lock().unwrap() > 0 {
+            let _ = rt.free(root);
+        }
+    });
+    assert_eq!(batch.step(rt), Worked::Over);
+    assert_eq!(sims[0].0.frees.load(SeqCst), 1);
+    assert_eq!(sims[0].0.submits.load(SeqCst), 0, "the memory had gone back to the device");
+    assert_eq!(rt.query(done).unwrap_err().kind, Kind::InvalidHandle);
+}

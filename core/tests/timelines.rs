@@ -494,3 +494,23 @@ fn an_operation_whose_signals_cannot_be_kept_is_not_handed_over() {
     assert_eq!(kind(full), Kind::ResourceExhausted);
     assert_eq!(sim.drain(), 4, "the refused operation does not run");
 }
+
+#[test]
+fn a_wait_on_a_queue_of_free_order_holds_nothing_else_though_the_backend_could_wait() {
+    let (rt, sims) = growing(1);
+    sims[0].0.caps.lock().unwrap().native_wait = true;
+    let (shut, queue) = (rt.queue(0, in_order()).unwrap(), rt.queue(0, free()).unwrap());
+    let ahead = rt.submit(shut, &[], Op::Barrier, &[], Hint::None).unwrap().unwrap();
+    let done = [rt.timeline(0).unwrap(), rt.timeline(0).unwrap()];
+    let point = |i: usize| [Point { timeline: done[i], value: 1 }];
+    rt.submit(queue, &[ahead], Op::Barrier, &point(0), Hint::None).unwrap();
+    rt.submit(queue, &[], Op::Barrier, &point(1), Hint::None).unwrap();
+    while sims[0].0.step(1) {}
+    rt.poll();
+    assert_eq!((rt.query(done[0]), rt.query(done[1])), (Ok(0), Ok(1)));
+    sims[0].0.drain();
+    rt.poll();
+    sims[0].0.drain();
+    rt.poll();
+    assert_eq!(rt.query(done[0]), Ok(1));
+}

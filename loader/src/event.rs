@@ -22,7 +22,12 @@ impl Event {
     /// An event at a point of a timeline that is alive.
     pub(crate) fn at(engine: &Arc<Engine>, point: Point, queue: QueueHandle) -> Result<Event> {
         engine.core().retain_timeline(point.timeline)?;
-        Ok(Event { engine: engine.clone(), point, queue })
+        Ok(Event::owning(engine, point, queue))
+    }
+
+    /// An event at a point of a timeline, whose one owner it takes over.
+    pub(crate) fn owning(engine: &Arc<Engine>, point: Point, queue: QueueHandle) -> Event {
+        Event { engine: engine.clone(), point, queue }
     }
 
     pub(crate) fn point(&self) -> Point {

@@ -49,16 +49,28 @@ impl Queue {
         &self.device
     }
 
-    /// An event for what was just submitted; starts the pump if something is held.
+    /// Submits an operation and gives an event for its end; starts the pump if something is held.
+    fn submit(
+        &self,
+        waits: &[Point],
+        submit: impl FnOnce(&Around<'_>) -> std::result::Result<Option<Point>, Fault>,
+    ) -> Result<Event> {
+        if self.order == Order::InOrder {
+            return self.event(submit(&Around { waits, signals: &[], hint: Hint::None }));
+        }
+        // The ends on a queue of free order have no order, so each has a timeline of its own.
+        let end = Point { timeline: self.core().timeline(0)?, value: 1 };
+        let event = Event::owning(&self.device.engine, end, self.handle);
+        let submitted = submit(&Around { waits, signals: &[end], hint: Hint::None });
+        self.device.engine.kick();
+        submitted?;
+        Ok(event)
+    }
+
+    /// An event for what was just submitted in order.
     fn event(&self, submitted: std::result::Result<Option<Point>, Fault>) -> Result<Event> {
         self.device.engine.kick();
-        match submitted? {
-            Some(point) => Event::at(&self.device.engine, point, self.handle),
-            None => Err(Error::new(
-                ErrorKind::Usage,
-                "a queue of free order gives no events: name a timeline to signal",
-            )),
-        }
+        Event::at(&self.device.engine, submitted?.ok_or_else(ended_nowhere)?, self.handle)
     }
 
     /// A kernel over `groups` work-groups of `size` work-items, in x, y, z. Arguments are captured now.
@@ -82,8 +94,9 @@ impl Queue {
         args: &Args,
     ) -> Result<Event> {
         let launch = LaunchArgs { groups, size, shared, args: args.as_bytes() };
-        let submitted = self.core().launch(self.handle, kernel.handle(), &launch, &Around::NONE);
-        self.event(submitted).map_err(|error| error.about(&format!("kernel `{}`", kernel.name())))
+        let submitted =
+            self.submit(&[], |around| self.core().launch(self.handle, kernel.handle(), &launch, around));
+        submitted.map_err(|error| error.about(&format!("kernel `{}`", kernel.name())))
     }
 
     /// Bytes from buffer to buffer.
@@ -91,7 +104,7 @@ impl Queue {
     /// # Errors
     /// Lengths that differ, ranges that overlap, a device that does not reach the other side; the queue's failure.
     pub fn copy(&self, from: &Buffer, to: &Buffer) -> Result<Event> {
-        self.event(self.core().copy(self.handle, &from.span(), &to.span(), &Around::NONE))
+        self.submit(&[], |around| self.core().copy(self.handle, &from.span(), &to.span(), around))
     }
 
     /// A pattern again and again over a buffer whose length is a multiple of the pattern's.
@@ -99,7 +112,7 @@ impl Queue {
     /// # Errors
     /// An empty pattern, a length that is no multiple; the queue's failure.
     pub fn fill(&self, to: &Buffer, pattern: &[u8]) -> Result<Event> {
-        self.event(self.core().fill(self.handle, &to.span(), pattern, &Around::NONE))
+        self.submit(&[], |around| self.core().fill(self.handle, &to.span(), pattern, around))
     }
 
     /// Bytes that are captured now and written in order: for small things.
@@ -107,7 +120,7 @@ impl Queue {
     /// # Errors
     /// A length that is not the buffer's; the queue's failure.
     pub fn update(&self, to: &Buffer, bytes: &[u8]) -> Result<Event> {
-        self.event(self.core().update(self.handle, &to.span(), bytes, &Around::NONE))
+        self.submit(&[], |around| self.core().update(self.handle, &to.span(), bytes, around))
     }
 
     /// Writes bytes in order, and returns when they are there.
@@ -117,8 +130,7 @@ impl Queue {
     pub fn write(&self, to: &Buffer, bytes: &[u8]) -> Result<()> {
         let span = same_len(to.span(), bytes.len())?;
         // SAFETY: `bytes` outlives `finish`, which returns when the operation has ended.
-        let submitted = unsafe { self.core().copy_in(self.handle, bytes.as_ptr(), &span, &waiting()) };
-        self.finish(submitted)
+        self.finish(|around| unsafe { self.core().copy_in(self.handle, bytes.as_ptr(), &span, around) })
     }
 
     /// Reads bytes in order, and returns when they are here.
@@ -128,8 +140,7 @@ impl Queue {
     pub fn read(&self, from: &Buffer, bytes: &mut [u8]) -> Result<()> {
         let span = same_len(from.span(), bytes.len())?;
         // SAFETY: `bytes` outlives `finish`, which returns when the operation has ended, and is borrowed alone.
-        let submitted = unsafe { self.core().copy_out(self.handle, &span, bytes.as_mut_ptr(), &waiting()) };
-        self.finish(submitted)
+        self.finish(|around| unsafe { self.core().copy_out(self.handle, &span, bytes.as_mut_ptr(), around) })
     }
 
     /// A function of the caller's, in order, on a thread of the backend. It may block: this queue waits, others do not.
@@ -139,12 +150,11 @@ impl Queue {
     /// A device that runs no host calls; the queue's failure.
     pub fn host_call(&self, call: impl FnOnce() + Send + 'static) -> Result<Event> {
         let call = calls::keep(ptr::from_ref(self.core()) as usize, Box::new(call));
-        // SAFETY: `call` is a function over a number that it looks up; any thread may call it at any time.
-        let submitted = unsafe { self.core().host_call(self.handle, call, &Around::NONE) };
-        if submitted.is_err() {
-            calls::cancel(&call);
-        }
-        self.event(submitted)
+        self.submit(&[], |around| {
+            // SAFETY: `call` is a function over a number that it looks up; any thread may call it at any time.
+            let submitted = unsafe { self.core().host_call(self.handle, call, around) };
+            submitted.inspect_err(|_| calls::cancel(&call))
+        })
     }
 
     /// Moves managed memory towards the device, or towards the host: a hint, in order.
@@ -152,7 +162,7 @@ impl Queue {
     /// # Errors
     /// The queue's failure.
     pub fn prefetch(&self, buffer: &Buffer, to_host: bool) -> Result<Event> {
-        self.event(self.core().prefetch(self.handle, &buffer.span(), to_host, &Around::NONE))
+        self.submit(&[], |around| self.core().prefetch(self.handle, &buffer.span(), to_host, around))
     }
 
     /// What follows waits for these events, of any queue, device or batch of this runtime.
@@ -161,8 +171,7 @@ impl Queue {
     /// The queue's failure.
     pub fn wait_for(&self, events: &[&Event]) -> Result<Event> {
         let waits: Vec<Point> = events.iter().map(|event| event.point()).collect();
-        let around = Around { waits: &waits, signals: &[], hint: Hint::None };
-        self.event(self.core().barrier(self.handle, &around))
+        self.submit(&waits, |around| self.core().barrier(self.handle, around))
     }
 
     /// The moment when everything submitted so far has ended.
@@ -170,7 +179,7 @@ impl Queue {
     /// # Errors
     /// The queue's failure.
     pub fn record(&self) -> Result<Event> {
-        self.event(self.core().barrier(self.handle, &Around::NONE))
+        self.submit(&[], |around| self.core().barrier(self.handle, around))
     }
 
     /// Returns once everything submitted so far has ended.
@@ -189,16 +198,17 @@ impl Queue {
         Ok(self.core().is_idle(self.handle)?)
     }
 
-    /// Waits for the end of an operation that uses the caller's bytes: until it has ended, not only until it failed.
-    fn finish(&self, submitted: std::result::Result<Option<Point>, Fault>) -> Result<()> {
-        self.device.engine.kick();
+    /// Submits an operation that uses the caller's bytes and waits until it has ended, not only until it failed.
+    fn finish(
+        &self,
+        submit: impl FnOnce(&Around<'_>) -> std::result::Result<Option<Point>, Fault>,
+    ) -> Result<()> {
         if self.order == Order::Free {
-            submitted?;
-            return self.sync();
+            return self.submit(&[], submit)?.wait();
         }
-        let point = submitted?;
-        let point =
-            point.ok_or_else(|| Error::new(ErrorKind::Internal, "an operation in order ended nowhere"))?;
+        let submitted = submit(&Around { waits: &[], signals: &[], hint: Hint::Waiting });
+        self.device.engine.kick();
+        let point = submitted?.ok_or_else(ended_nowhere)?;
         match self.core().wait(point, None) {
             Ok(()) => Ok(()),
             Err(fault) => match self.core().look(point) {
@@ -209,8 +219,8 @@ impl Queue {
     }
 }
 
-fn waiting() -> Around<'static> {
-    Around { waits: &[], signals: &[], hint: Hint::Waiting }
+fn ended_nowhere() -> Error {
+    Error::new(ErrorKind::Internal, "an operation in order ended nowhere")
 }
 
 fn same_len(span: Span, len: usize) -> Result<Span> {

@@ -429,3 +429,34 @@ fn import_from(device: &Device, path: &Path) {
     queue.sync().unwrap();
     assert!(fs::read(path).unwrap() == whole, "the file is as it was");
 }
+
+#[test]
+fn a_queue_of_free_order_gives_events_of_their_own() {
+    for pump in [true, false] {
+        let (_runtime, device) = host(pump);
+        let free = device.queue_with(QueueOptions { order: Order::Free, profile: false }).unwrap();
+        let shut = device.queue().unwrap();
+        let (open, ran) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let gate = open.clone();
+        let opened = shut
+            .host_call(move || {
+                while !gate.load(SeqCst) {
+                    std::thread::yield_now();
+                }
+            })
+            .unwrap();
+        let held = free.wait_for(&[&opened]).unwrap();
+        let buffer = device.allocate(16).unwrap();
+        free.write(&buffer, &[5; 16]).unwrap();
+        let mut bytes = [0; 16];
+        free.read(&buffer, &mut bytes).unwrap();
+        assert_eq!(bytes, [5; 16], "what is held holds nothing else");
+        let count = ran.clone();
+        free.host_call(move || assert_eq!(count.fetch_add(1, SeqCst), 0)).unwrap().wait().unwrap();
+        assert_eq!(ran.load(SeqCst), 1);
+        assert!(!held.is_complete().unwrap());
+        open.store(true, SeqCst);
+        held.wait().unwrap();
+        free.sync().unwrap();
+    }
+}

@@ -1,7 +1,7 @@
 //! From a submitted operation to the backend: checked, then handed over or held.
 //!
 //! A wait has four answers. Reached: drop it. Failed: the operation fails. Already handed to the same backend, which
-//! can wait natively: hand that wait over too. Else: hold the operation. So native waits form no cycle and never name
+//! can wait natively, on a queue in order: hand that wait over too. Else: hold the operation. So native waits form no cycle and never name
 //! work that a backend has not seen.
 
 use super::{
@@ -253,7 +253,8 @@ impl<D: Device, E: Env> Runtime<D, E> {
             return Need::Met; // Its own earlier work; order sees to it.
         }
         let backend = own.time.backend.load(Relaxed);
-        let same = backend != 0 && time.backend.load(Relaxed) == backend;
+        // A lane is in order: on a queue of free order a native wait would hold what comes after it.
+        let same = backend != 0 && own.order == Order::InOrder && time.backend.load(Relaxed) == backend;
         if same && time.handed.get() >= point.value { Need::Native } else { Need::Later }
     }
 
