@@ -93,3 +93,14 @@ fn every_field_at_its_limits() {
         }
     }
 }
+
+/// Inputs that fuzzing found and that ended a reader once.
+#[test]
+fn what_ended_a_reader_once() {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz/corpus");
+    for (folder, format) in [("irpa", Format::Irpa)] {
+        for file in std::fs::read_dir(corpus.join(folder)).unwrap() {
+            let _ = read(format, &std::fs::read(file.unwrap().path()).unwrap());
+        }
+    }
+}

@@ -75,6 +75,10 @@ impl Args {
         self.bytes.resize(self.end.next_multiple_of(self.align), 0);
         self
     }
+    /// Where the last argument ends.
+    pub(crate) fn end(&self) -> usize {
+        self.end
+    }
     /// The block.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes

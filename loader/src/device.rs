@@ -4,6 +4,7 @@ use crate::{
     buffer::Buffer,
     engine::{Core, Engine, EngineHome},
     error::Result,
+    list::Recording,
     program::Program,
     queue::Queue,
 };
@@ -138,6 +139,22 @@ impl Device {
     /// As [`Device::queue`].
     pub fn queue_with(&self, options: QueueOptions) -> Result<Queue> {
         Queue::open(self.clone(), options)
+    }
+
+    /// Begins to record a command list without slots: what it works on is named once and for all.
+    ///
+    /// # Errors
+    /// None today.
+    pub fn record(&self) -> Result<Recording> {
+        self.record_with(0)
+    }
+
+    /// Begins to record a command list with so many slots, which each submit binds to buffers.
+    ///
+    /// # Errors
+    /// More slots than a list can have.
+    pub fn record_with(&self, slots: u32) -> Result<Recording> {
+        Recording::begin(self.clone(), slots)
     }
 
     /// `len` bytes of memory, contents not defined, freed when the last buffer over them is gone and the last work that

@@ -13,6 +13,7 @@ use crate::{
     engine::Core,
     error::{Error, ErrorKind, Result},
     event::{Event, QueueHandle},
+    list::CommandList,
     program::Kernel,
 };
 use std::{fmt, ptr};
@@ -141,6 +142,17 @@ impl Queue {
         let span = same_len(from.span(), bytes.len())?;
         // SAFETY: `bytes` outlives `finish`, which returns when the operation has ended, and is borrowed alone.
         self.finish(|around| unsafe { self.core().copy_out(self.handle, &span, bytes.as_mut_ptr(), around) })
+    }
+
+    /// All operations of a list, one after the other; slot `n` of it is `bindings[n]`. Any number of submits may be under
+    /// way at once, and the list may be dropped at once.
+    ///
+    /// # Errors
+    /// A list of another device; too few or too short bindings, or such that may not be used so; the queue's failure.
+    pub fn execute(&self, list: &CommandList, bindings: &[&Buffer]) -> Result<Event> {
+        list.check(&self.device)?;
+        let bindings: Vec<Span> = bindings.iter().map(|buffer| buffer.span()).collect();
+        self.submit(&[], |around| self.core().execute(self.handle, list.core(), &bindings, around))
     }
 
     /// A function of the caller's, in order, on a thread of the backend. It may block: this queue waits, others do not.

@@ -12,8 +12,8 @@ use std::{
     time::Duration,
 };
 use wharf::{
-    Args, Device, ErrorKind, Io, LoadOptions, Memory, Mode, Order, Parameters, QueueOptions, Runtime, Span,
-    SymbolKind,
+    Args, Device, ErrorKind, Io, ListArgs, LoadOptions, Memory, Mode, Order, Parameters, QueueOptions,
+    Runtime, Slot, Span, SymbolKind,
 };
 use wharf_tests::{fixture, host_plugin, kernels, test_plugin};
 
@@ -458,5 +458,47 @@ fn a_queue_of_free_order_gives_events_of_their_own() {
         open.store(true, SeqCst);
         held.wait().unwrap();
         free.sync().unwrap();
+    }
+}
+
+#[test]
+fn a_command_list_is_recorded_once_and_submitted_with_different_buffers() {
+    for pump in [true, false] {
+        let (_runtime, device) = host(pump);
+        let program = device.program(&fs::read(kernels()).unwrap()).unwrap();
+        let floats = |values: [f32; 4]| values.map(f32::to_ne_bytes).concat();
+        let (x, base) = (Slot(0), device.allocate(16).unwrap());
+        let mut recording = device.record_with(2).unwrap();
+        recording.fill(&base, &0.5f32.to_ne_bytes()).unwrap();
+        recording.copy(&base, Slot(1)).unwrap();
+        let args = ListArgs::new().with(|args| args.u32(4).f32(2.0)).input(x).buffer(Slot(1).part(0, 16));
+        recording.launch(&program.kernel("saxpy").unwrap(), [1; 3], [4, 1, 1], &args).unwrap();
+        recording.barrier().unwrap();
+        recording.update(Slot(1).from(12), &9f32.to_ne_bytes()).unwrap();
+        let refused = recording.fill(Slot(2), &[1]).unwrap_err();
+        assert!(matches!(refused.kind(), ErrorKind::Invalid(_)), "{refused}");
+        let list = recording.end().unwrap();
+        drop((program, base));
+        assert_eq!((list.len(), list.bindings()), (4, 2));
+        let queue = device.queue().unwrap();
+        let (input, out) = (device.allocate(16).unwrap(), device.allocate(20).unwrap());
+        let target = out.slice(4, 16).unwrap();
+        for n in 1..=3u8 {
+            let values = [1.0, 2.0, 3.0, 4.0].map(|value: f32| value * f32::from(n));
+            queue.write(&input, &floats(values)).unwrap();
+            queue.execute(&list, &[&input, &target]).unwrap().wait().unwrap();
+            let mut bytes = [0; 16];
+            queue.read(&target, &mut bytes).unwrap();
+            let [a, b, c, _] = values.map(|value| 0.5 + 2.0 * value);
+            assert_eq!(bytes[..], floats([a, b, c, 9.0])[..]);
+        }
+        let refused = queue.execute(&list, &[]).unwrap_err();
+        assert!(matches!(refused.kind(), ErrorKind::Invalid(_)), "{refused}");
+        let (_other, foreign) = host(pump);
+        let refused = foreign.queue().unwrap().execute(&list, &[&input, &target]).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Usage);
+        let last = queue.execute(&list, &[&input, &target]).unwrap();
+        drop((list, input, out, target));
+        last.wait().unwrap();
     }
 }

@@ -198,14 +198,11 @@ impl<D: Device, E: Env> Runtime<D, E> {
         let unfinished = lane.time.handed.get().saturating_sub(lane.time.value.get());
         let room = u64::from(lane.caps.depth).saturating_sub(unfinished).min(count as u64) as usize;
         let mut held = self.list_nodes(lane, run, room..count, &[], signals)?;
-        let mut due = None;
-        if room == count && !signals.is_empty() {
-            due = Some(self.due_node(lane, first + count as u64 - 1, signals)?);
-        }
+        let of_these = if room == count { signals } else { &[] };
+        let mut due = self.due(lane, first + count as u64 - 1, of_these)?;
         let around = if room == count { *around } else { Around { hint: Hint::None, ..*around } };
         let (taken, mut refused) = self.hand_list(lane, run, room, &around);
         if taken < room && refused.is_none() {
-            let of_these = if room == count { signals } else { &[] };
             match self.list_nodes(lane, run, taken..room, &[], of_these) {
                 Err(fault) => refused = Some(fault),
                 Ok(front) => {
@@ -230,7 +227,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         }
         match refused {
             None => {
-                told.into_iter().for_each(|node| self.expect(lane, node));
+                told.into_iter().for_each(|node| self.expect_signals(lane, node));
                 self.push_held(lane, held);
                 Ok(())
             }
@@ -249,7 +246,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         if lane.order == Order::InOrder {
             if let Some(mut node) = told {
                 node.set_value(lane.tail);
-                self.expect(lane, node);
+                self.expect_signals(lane, node);
             }
             self.poison(lane, ended + 1, self.failures.keep(&fault));
             return Ok(());
@@ -257,7 +254,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         let mut node = told.ok_or(fault)?;
         node.set_value(ended);
         node.set_failure(self.failures.keep(&fault));
-        self.expect(lane, node);
+        self.expect_signals(lane, node);
         Ok(())
     }
 
@@ -350,21 +347,6 @@ impl<D: Device, E: Env> Runtime<D, E> {
             }
         }
         Ok(nodes)
-    }
-
-    fn due_node(&self, lane: &LaneState<D>, value: u64, signals: &[Point]) -> Result<Node, Fault> {
-        let order = lane.accepted + 1;
-        let place = Place::Last;
-        let parts = node::Parts { op: Op::Barrier, waits: &[], signals, value, order, stamp: false, place };
-        self.nodes.make::<E>(&parts).ok_or(Fault::full(Site::Submit, self.nodes.capacity()))
-    }
-
-    /// Signals of a list that has begun are due when the lane reaches the node's value.
-    fn expect(&self, lane: &mut LaneState<D>, node: Node) {
-        self.watch_all(&node);
-        lane.signals.push(node);
-        self.bell.interest.fetch_add(1, SeqCst);
-        self.bell.ring::<E>();
     }
 
     fn push_held(&self, lane: &mut LaneState<D>, nodes: NodeList) {

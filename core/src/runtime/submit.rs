@@ -205,7 +205,12 @@ impl<D: Device, E: Env> Runtime<D, E> {
     }
 
     /// A node for what is due when the lane reaches `value`, if anything is.
-    fn due(&self, lane: &LaneState<D>, value: u64, signals: &[Point]) -> Result<Option<Node>, Fault> {
+    pub(crate) fn due(
+        &self,
+        lane: &LaneState<D>,
+        value: u64,
+        signals: &[Point],
+    ) -> Result<Option<Node>, Fault> {
         if signals.is_empty() {
             return Ok(None);
         }
@@ -217,7 +222,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
     }
 
     /// Notes what is due, now that the backend has the operation.
-    fn expect_signals(&self, lane: &mut LaneState<D>, node: Node) {
+    pub(crate) fn expect_signals(&self, lane: &mut LaneState<D>, node: Node) {
         for point in node.signals() {
             self.watch(point.timeline);
         }

@@ -9,7 +9,7 @@ use crate::{
     host::{Host, HostBlocks},
     images::Sample,
     need::Facts,
-    rig::{Queue, Rig},
+    rig::{List, Queue, Rig},
 };
 use std::{
     ops::Deref,
@@ -30,7 +30,9 @@ use wharf_core::{
     fault::{Fault, Kind, Site, Why},
     handle::Handle,
     record::Record,
-    runtime::{Around, KernelRecord, Order, ProgramRecord, QueueOptions, Span},
+    runtime::{
+        Around, Command, CommandList, KernelRecord, ListRoom, Order, ProgramRecord, QueueOptions, Span,
+    },
     timeline::{Look, Point, Timeline},
 };
 
@@ -254,6 +256,31 @@ impl Ctx {
     /// The runtime as a home of buffers.
     pub fn home(&self) -> HomeOf {
         HomeOf(self.rig.clone())
+    }
+
+    /// A list that is being recorded for the device under test.
+    ///
+    /// # Errors
+    /// As `CommandList::begin`.
+    #[track_caller]
+    pub fn list(&self, slots: u32) -> Outcome<List> {
+        let mut list = CommandList::new(self.home(), ListRoom::growing());
+        list.begin(0, slots)?;
+        Ok(list)
+    }
+
+    /// A list of these operations, ready to be submitted.
+    ///
+    /// # Errors
+    /// As `Runtime::record`.
+    #[track_caller]
+    pub fn list_of(&self, slots: u32, commands: &[Command<'_>]) -> Outcome<List> {
+        let mut list = self.list(slots)?;
+        for command in commands {
+            self.rig.record(&mut list, command)?;
+        }
+        list.end()?;
+        Ok(list)
     }
 
     /// Host memory of the context as memory of the device under test.

@@ -42,6 +42,13 @@ pub const KNOWN: &[Known] = &[
         forms: &[],
         reason: "the engine refuses updates above 64 bytes, caps do not say so and core does not split them",
     },
+    Known {
+        case: "list.update_64k",
+        backends: &["dma"],
+        modes: &[],
+        forms: &[],
+        reason: "the engine refuses updates above 64 bytes, caps do not say so and core does not split them",
+    },
 ];
 
 /// The entry for a case, if it is to fail.

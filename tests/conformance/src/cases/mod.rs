@@ -10,6 +10,8 @@ mod fill;
 mod hostcall;
 mod kernel;
 mod lifetime;
+mod list;
+mod list_launch;
 mod memory;
 mod order;
 mod program;
@@ -39,6 +41,8 @@ pub fn all() -> impl Iterator<Item = Case> {
         device::CASES,
         view::CASES,
         batch::CASES,
+        list::CASES,
+        list_launch::CASES,
         lifetime::CASES,
     ]
     .into_iter()

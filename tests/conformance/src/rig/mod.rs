@@ -8,6 +8,7 @@ pub(crate) mod over;
 pub use batch::{BatchRun, Entry, PiecesOf};
 pub use over::Over;
 
+use crate::ctx::HomeOf;
 use wharf_core::{
     batch::{Direction, Totals},
     bits::Access,
@@ -17,8 +18,8 @@ use wharf_core::{
     handle::Handle,
     record::Record,
     runtime::{
-        Allocation, Around, KernelInfo, KernelRecord, LaunchArgs, Next, ProgramRecord, QueueOptions,
-        ReleaseFn, Span,
+        Allocation, Around, Command, CommandList, KernelInfo, KernelRecord, LaunchArgs, Next, ProgramRecord,
+        QueueOptions, ReleaseFn, Span,
     },
     timeline::{Look, Point, Timeline},
 };
@@ -165,6 +166,16 @@ pub trait Batches {
     ) -> Result<Box<dyn BatchRun>, Fault>;
 }
 
+/// A command list of any backend.
+pub type List = CommandList<'static, HomeOf>;
+
+/// Command lists.
+#[allow(missing_docs)] // As above.
+pub trait Lists {
+    fn record(&self, list: &mut List, command: &Command<'_>) -> Result<(), Fault>;
+    fn execute(&self, queue: Queue, list: &List, bindings: &[Span], around: &Around<'_>) -> Submitted;
+}
+
 /// Programs.
 #[allow(missing_docs)] // As above.
 pub trait Code {
@@ -189,4 +200,4 @@ pub trait Code {
 }
 
 /// A runtime.
-pub trait Rig: Devices + Memory + View + Time + Queues + Batches + Code + Send + Sync {}
+pub trait Rig: Devices + Memory + View + Time + Queues + Batches + Lists + Code + Send + Sync {}

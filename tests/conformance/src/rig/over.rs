@@ -5,7 +5,8 @@
 #![allow(unsafe_code)]
 
 use super::{
-    BatchRun, Batches, Code, Devices, Memory, PiecesOf, Queue, Queues, Rig, Submitted, Time, View, batch,
+    BatchRun, Batches, Code, Devices, List, Lists, Memory, PiecesOf, Queue, Queues, Rig, Submitted, Time,
+    View, batch,
 };
 use wharf::os::Os;
 use wharf_core::{
@@ -19,7 +20,7 @@ use wharf_core::{
     handle::Handle,
     record::Record,
     runtime::{
-        Allocation, Around, KernelInfo, KernelRecord, LaunchArgs, Next, ProgramRecord, QueueOptions,
+        Allocation, Around, Command, KernelInfo, KernelRecord, LaunchArgs, Next, ProgramRecord, QueueOptions,
         ReleaseFn, Runtime, Span, Store,
     },
     timeline::{Look, Point, Timeline},
@@ -260,6 +261,15 @@ impl<D: Backend> Batches for Over<D> {
         signals: &[Point],
     ) -> Result<Box<dyn BatchRun>, Fault> {
         batch::start(self.0, pieces, direction, queues, waits, signals)
+    }
+}
+
+impl<D: Backend> Lists for Over<D> {
+    fn record(&self, list: &mut List, command: &Command<'_>) -> Result<(), Fault> {
+        self.0.record(list, command)
+    }
+    fn execute(&self, queue: Queue, list: &List, bindings: &[Span], around: &Around<'_>) -> Submitted {
+        self.0.execute(queue.of(), list, bindings, around)
     }
 }
 
