@@ -12,6 +12,7 @@ use crate::{
 };
 use core::ptr;
 use std::{
+    mem,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU8, Ordering::*},
@@ -51,12 +52,47 @@ pub(crate) struct Engine {
     pub(crate) report: Report,
     /// Number of the device of files.
     pub(crate) files: Option<usize>,
-    // Ends the plugins, after everything else.
-    _instances: Vec<Arc<Instance>>,
+    instances: Vec<Arc<Instance>>,
     pump: Mutex<Option<JoinHandle<()>>>,
-    stop: Arc<AtomicBool>,
+    ending: Arc<Ending>,
     pump_wanted: bool,
     pump_started: AtomicBool,
+}
+
+/// What the pump thread shares with the engine it outlives.
+#[derive(Default)]
+struct Ending {
+    stop: AtomicBool,
+    /// Left by an engine whose last owner was a job that the pump itself dropped.
+    remains: Mutex<Option<Remains>>,
+}
+
+/// What is to be taken down when nobody is inside core any more.
+struct Remains {
+    core: &'static Core,
+    memory: *const Memory,
+    devices: &'static [DynDevice],
+    // Ends the plugins, after everything else.
+    _instances: Vec<Arc<Instance>>,
+}
+
+// SAFETY: whoever ends it is the only one who uses it.
+unsafe impl Send for Remains {}
+
+impl Remains {
+    /// Waits for what was submitted and gives everything back. Only where no thread is inside core.
+    fn end(self) {
+        let ended = self.core.drain(deadline(DRAIN));
+        calls::forget(ptr::from_ref(self.core) as usize);
+        if ended {
+            // SAFETY: made by `Box::leak` in `Engine::new`; every lane has ended and no thread is inside.
+            drop(unsafe { Box::from_raw(ptr::from_ref(self.core).cast_mut()) });
+            // SAFETY: as above; core, which refers to it, is gone.
+            drop(unsafe { Box::from_raw(self.memory.cast_mut()) });
+            // SAFETY: as above.
+            drop(unsafe { Box::from_raw(ptr::from_ref(self.devices).cast_mut()) });
+        }
+    }
 }
 
 // SAFETY: `memory` is only used when the last owner drops the engine; the rest is shared state made for it.
@@ -85,9 +121,9 @@ impl Engine {
             named,
             report,
             files,
-            _instances: instances,
+            instances,
             pump: Mutex::new(None),
-            stop: Arc::new(AtomicBool::new(false)),
+            ending: Arc::default(),
             pump_wanted,
             pump_started: AtomicBool::new(false),
         })
@@ -109,10 +145,12 @@ impl Engine {
             && !self.pump_started.load(Acquire)
             && !self.pump_started.swap(true, AcqRel)
         {
-            let (core, stop) = (self.core, self.stop.clone());
-            let spawned = thread::Builder::new()
-                .name("wharf-pump".into())
-                .spawn(move || core.pump_until(|| stop.load(Acquire)));
+            let (core, ending) = (self.core, self.ending.clone());
+            let spawned = thread::Builder::new().name("wharf-pump".into()).spawn(move || {
+                core.pump_until(|| ending.stop.load(Acquire));
+                let remains = ending.remains.lock().unwrap_or_else(PoisonError::into_inner).take();
+                remains.into_iter().for_each(Remains::end);
+            });
             match spawned {
                 Ok(handle) => *self.pump.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle),
                 // Without the thread whoever waits is the pump; the next submit tries again.
@@ -120,38 +158,29 @@ impl Engine {
             }
         }
     }
-
-    fn stop_pump(&self) {
-        self.stop.store(true, Release);
-        self.core.ring();
-        let pump = self.pump.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // The last owner may be a job that the pump itself has just dropped.
-        if let Some(pump) = pump.filter(|pump| pump.thread().id() != thread::current().id()) {
-            let _ = pump.join();
-        }
-    }
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        let on_pump = self
-            .pump
-            .lock()
-            .is_ok_and(|p| p.as_ref().is_some_and(|p| p.thread().id() == thread::current().id()));
-        self.stop_pump();
-        if on_pump {
-            return; // The pump is inside core below this frame: its memory stays.
+        let remains = Remains {
+            core: self.core,
+            memory: self.memory,
+            devices: self.devices,
+            _instances: mem::take(&mut self.instances),
+        };
+        let pump = self.pump.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if pump.as_ref().is_some_and(|pump| pump.thread().id() == thread::current().id()) {
+            // The last owner was a job that the pump dropped: it is inside core below this frame, and ends it once out.
+            *self.ending.remains.lock().unwrap_or_else(PoisonError::into_inner) = Some(remains);
+            self.ending.stop.store(true, Release);
+            return;
         }
-        let ended = self.core.drain(deadline(DRAIN));
-        calls::forget(ptr::from_ref(self.core) as usize);
-        if ended {
-            // SAFETY: made by `Box::leak` in `new`; every lane has ended and no thread is inside.
-            drop(unsafe { Box::from_raw(ptr::from_ref(self.core).cast_mut()) });
-            // SAFETY: as above; core, which refers to it, is gone.
-            drop(unsafe { Box::from_raw(self.memory.cast_mut()) });
-            // SAFETY: as above.
-            drop(unsafe { Box::from_raw(ptr::from_ref(self.devices).cast_mut()) });
+        self.ending.stop.store(true, Release);
+        self.core.ring();
+        if let Some(pump) = pump {
+            let _ = pump.join();
         }
+        remains.end();
     }
 }
 
