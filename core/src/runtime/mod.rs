@@ -12,6 +12,7 @@ mod lane;
 mod late;
 mod list;
 mod list_room;
+mod list_run;
 mod list_submit;
 mod memory;
 mod node;

@@ -1,0 +1,176 @@
+//! A list with the bindings of one submit: its operations, as a backend takes them.
+
+use super::{
+    list::{BOUND_ARGS_MAX, Part, Recorded, SLOTS_MAX, Saved, Target},
+    transfer::check_pattern,
+};
+use crate::{
+    bits::{Access, Usage},
+    buffer::WHOLE,
+    device::Op,
+    fault::{Fault, Kind, Site, Why},
+    handle::Handle,
+    record::Record,
+};
+use core::ops::Range;
+
+/// A binding of one submit.
+pub(super) struct Bound {
+    pub(super) address: u64,
+    pub(super) len: u64,
+    pub(super) root: Handle<Record>,
+    pub(super) access: Access,
+    pub(super) usage: Usage,
+    /// `None`: the device does not reach it.
+    pub(super) peer: Option<u16>,
+    pub(super) device: usize,
+}
+
+/// The bindings of one submit; `None` where the caller bound nothing.
+pub(super) type Table = heapless::Vec<Option<Bound>, { SLOTS_MAX as usize }>;
+
+/// A list with its bindings.
+#[derive(Clone, Copy)]
+pub(super) struct Run<'a> {
+    pub(super) list: &'a Recorded<'a>,
+    pub(super) table: &'a Table,
+}
+
+/// A side of a copy, resolved.
+pub(super) struct Found {
+    pub(super) address: u64,
+    pub(super) len: u64,
+    pub(super) peer: u16,
+    pub(super) root: Handle<Record>,
+}
+
+/// Arguments of one array of operations, with the addresses of this submit.
+pub(super) type Args = heapless::Vec<u8, BOUND_ARGS_MAX>;
+
+impl<'a> Run<'a> {
+    pub(super) fn len(&self) -> usize {
+        self.list.commands().len()
+    }
+
+    /// Every operation that refers to a slot can be made from the bindings.
+    pub(super) fn check(&self) -> Result<(), Fault> {
+        for saved in self.list.commands() {
+            if let Saved::Launch { patches, .. } = *saved {
+                for patch in self.list.patches(patches) {
+                    self.place(&patch.target, patch.access, Usage::DISPATCH, Site::Launch)?;
+                }
+            } else {
+                self.op(saved, &mut &[][..])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the arguments with their addresses, for as many operations as fit; where the next one begins.
+    pub(super) fn patch(&self, range: Range<usize>, args: &mut Args) -> usize {
+        for i in range.clone() {
+            let Saved::Launch { args: own, patches, .. } = self.list.commands()[i] else { continue };
+            if patches.len == 0 {
+                continue;
+            }
+            let at = args.len();
+            if args.extend_from_slice(self.list.bytes(own)).is_err() {
+                return i;
+            }
+            for patch in self.list.patches(patches) {
+                // Was checked; a null address in the arguments is the least harm if it was not.
+                let place = self.place(&patch.target, patch.access, Usage::DISPATCH, Site::Launch);
+                let address = place.map_or(0, |place| place.address);
+                let to = at + patch.at as usize;
+                args[to..to + 8].copy_from_slice(&address.to_ne_bytes());
+            }
+        }
+        range.end
+    }
+
+    /// The operation as a backend takes it; arguments with addresses come from the front of `patched`.
+    #[inline]
+    pub(super) fn op<'p>(&self, saved: &Saved, patched: &mut &'p [u8]) -> Result<Op<'p>, Fault>
+    where
+        'a: 'p,
+    {
+        Ok(match *saved {
+            Saved::Copy { from, to, len, peers } => Op::Copy { from, to, len, peers },
+            Saved::Fill { to, len, pattern } => Op::Fill { to, len, pattern: self.list.bytes(pattern) },
+            Saved::Update { to, bytes } => Op::Update { to, bytes: self.list.bytes(bytes) },
+            Saved::Launch { kernel, groups, size, shared, args, patches } => {
+                let args = if patches.len == 0 { self.list.bytes(args) } else { front(patched, args) };
+                Op::Launch { kernel, groups, size, shared, args }
+            }
+            Saved::CopyBound { from, to } => self.copy(&from, &to)?,
+            Saved::FillBound { to, pattern } => {
+                let to = self.place(&to, Access::WRITE, Usage::TRANSFER, Site::Fill)?;
+                let pattern = self.list.bytes(pattern);
+                check_pattern(to.len, pattern)?;
+                if to.len == 0 { Op::Barrier } else { Op::Fill { to: to.address, len: to.len, pattern } }
+            }
+            Saved::UpdateBound { to, bytes } => {
+                let to = self.place(&to, Access::WRITE, Usage::TRANSFER, Site::Update)?;
+                let bytes = self.list.bytes(bytes);
+                let len = bytes.len() as u64;
+                if len != to.len {
+                    let values = [len, to.len];
+                    return Err(Fault::caller(Kind::InvalidArgument, Site::Update, Why::Mismatch, values));
+                }
+                if len == 0 { Op::Barrier } else { Op::Update { to: to.address, bytes } }
+            }
+        })
+    }
+
+    fn copy(&self, from: &Target, to: &Target) -> Result<Op<'static>, Fault> {
+        let from = self.place(from, Access::READ, Usage::TRANSFER, Site::Copy)?;
+        let to = self.place(to, Access::WRITE, Usage::TRANSFER, Site::Copy)?;
+        let (a, b, len) = (from.address, to.address, from.len);
+        let wrong = |why, values| Err(Fault::caller(Kind::InvalidArgument, Site::Copy, why, values));
+        if len != to.len {
+            return wrong(Why::Mismatch, [len, to.len]);
+        }
+        if len == 0 {
+            return Ok(Op::Barrier);
+        }
+        if from.root == to.root && a < b + len && b < a + len {
+            return wrong(Why::Overlap, [a, b]);
+        }
+        Ok(Op::Copy { from: a, to: b, len, peers: [from.peer, to.peer] })
+    }
+
+    /// Where a target lies, if it may be used so.
+    fn place(&self, target: &Target, access: Access, usage: Usage, site: Site) -> Result<Found, Fault> {
+        let (slot, offset, len) = match *target {
+            Target::At { address, len, peer, root } => return Ok(Found { address, len, peer, root }),
+            Target::Slot { slot, offset, len } => (slot, offset, len),
+        };
+        let none = Fault::caller(Kind::InvalidArgument, site, Why::Entry, [slot.into(), 0]);
+        let bound = self.table.get(slot as usize).and_then(Option::as_ref).ok_or(none)?;
+        let missing = |needs: u32, has: u32| {
+            Fault::caller(Kind::PermissionDenied, site, Why::Bits, [needs.into(), has.into()])
+        };
+        if !bound.access.contains(access) {
+            return Err(missing(access.bits(), bound.access.bits()));
+        }
+        if !bound.usage.contains(usage) {
+            return Err(missing(usage.bits(), bound.usage.bits()));
+        }
+        let past = |end| Fault::caller(Kind::OutOfRange, site, Why::PastEnd, [end, bound.len]);
+        let left = bound.len.checked_sub(offset).ok_or(past(offset))?;
+        let len = if len == WHOLE { left } else { len };
+        if len > left {
+            return Err(past(offset.saturating_add(len)));
+        }
+        let device = Fault::caller(Kind::InvalidDevice, site, Why::Mismatch, [bound.device as u64, 0]);
+        let peer = bound.peer.ok_or(device)?;
+        Ok(Found { address: bound.address + offset, len, peer, root: bound.root })
+    }
+}
+
+/// Takes the next arguments off the front.
+fn front<'p>(patched: &mut &'p [u8], args: Part) -> &'p [u8] {
+    let (own, rest) = patched.split_at((args.len as usize).min(patched.len()));
+    *patched = rest;
+    own
+}
