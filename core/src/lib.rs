@@ -21,6 +21,7 @@ compile_error!(
 );
 
 pub mod archive;
+pub mod barrier;
 pub mod batch;
 pub mod bits;
 pub mod buffer;

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::{
-    cpu,
+    cpu, fill,
     limits::{BRIEF, LINGER_LOOKS, LINGER_PAUSE, TURN},
     step::{Cell, Work},
     times,
@@ -193,7 +193,7 @@ fn work(track: &Arc<Track>, cell: &Cell) -> End {
             End::Done
         }
         Work::Fill { to, len } => {
-            transfer::fill(*to, *len, cell.bytes.as_slice(), &track.pool);
+            fill::fill(*to, *len, cell.bytes.as_slice(), &track.pool);
             End::Done
         }
         Work::Update { to } => {

@@ -19,6 +19,7 @@ mod device;
 mod drive;
 mod elf;
 mod fence;
+mod fill;
 mod lane;
 mod launch;
 pub mod limits;

@@ -30,6 +30,8 @@ pub(crate) const INLINE: usize = 96;
 pub(crate) const TURN: u32 = 1024;
 /// Copies and fills from this length on are shared among workers, in pieces of this length.
 pub(crate) const PIECE: u64 = 1 << 20;
+/// Fills from this length on go past the caches.
+pub(crate) const STREAM: u64 = 16 << 20;
 /// A wait with a deadline runs copies and fills up to this length itself.
 pub(crate) const BRIEF: u64 = 64 << 10;
 /// Turns of the loop in which one idle worker looks for work before it sleeps.

@@ -31,6 +31,30 @@ fn fills_of_every_pattern_length_touch_exactly_their_bytes() {
     }
 }
 
+/// Above [`limits`]' 16 MiB the stores go past the caches, which takes 16 bytes at a time from an aligned address on.
+#[test]
+fn fills_above_the_caches_touch_exactly_their_bytes() {
+    let mut memory = vec![0xEE_u8; (17 << 20) + 64];
+    let base = address(&mut memory);
+    for workers in [1, 3] {
+        let device = HostDevice::with_workers(workers);
+        let mut line = Line::new(&device);
+        for (size, offset) in
+            [(1, 1), (2, 0), (3, 5), (4, 16), (12, 15), (16, 9), (17, 3), (100, 1), (5000, 2)]
+        {
+            let len = (17_usize << 20) / size * size;
+            let pattern: Vec<u8> = (0..size).map(|i| (i % 251) as u8).collect();
+            memory.fill(0xEE);
+            line.put(Op::Fill { to: base + offset as u64, len: len as u64, pattern: &pattern });
+            line.finish();
+            let (before, rest) = memory.split_at(offset);
+            let (filled, after) = rest.split_at(len);
+            assert!(before.iter().chain(after).all(|byte| *byte == 0xEE), "{size} {offset}");
+            assert!(filled.chunks_exact(size).all(|part| part == pattern), "{size} {offset}");
+        }
+    }
+}
+
 #[test]
 fn large_fills_and_copies_are_whole() {
     for workers in [1, 3] {

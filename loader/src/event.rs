@@ -1,6 +1,10 @@
 //! Events: points on a timeline that outlive whatever made them.
 
-use crate::{engine::Engine, error::Result, os::deadline};
+use crate::{
+    engine::{Core, Engine},
+    error::Result,
+    os::deadline,
+};
 use std::{fmt, sync::Arc, time::Duration};
 use wharf_core::{
     device::Times,
@@ -55,12 +59,7 @@ impl Event {
     /// # Errors
     /// Why it never will.
     pub fn is_complete(&self) -> Result<bool> {
-        self.engine.core().poll();
-        match self.engine.core().look(self.point)? {
-            Look::Reached => Ok(true),
-            Look::Ahead => Ok(false),
-            Look::Failed(fault) => Err(fault.into()),
-        }
+        is_complete(self.engine.core(), self.point)
     }
 
     /// When the work before it began and ended, on the device's clock.
@@ -77,6 +76,15 @@ impl Event {
     /// As [`Event::times`].
     pub fn elapsed_ns(&self, later: &Event) -> Result<u64> {
         Ok(later.times()?.end_ns.saturating_sub(self.times()?.end_ns))
+    }
+}
+
+pub(crate) fn is_complete(core: &Core, point: Point) -> Result<bool> {
+    core.poll();
+    match core.look(point)? {
+        Look::Reached => Ok(true),
+        Look::Ahead => Ok(false),
+        Look::Failed(fault) => Err(fault.into()),
     }
 }
 

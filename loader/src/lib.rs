@@ -35,6 +35,7 @@ mod program;
 mod queue;
 mod runtime;
 mod stage;
+mod submitted;
 mod write;
 
 pub use args::Args;
@@ -46,8 +47,9 @@ pub use list::{CommandList, ListArgs, Operand, Recording, Slot};
 pub use load::{Io, Load, LoadOptions, STAGING_DEFAULT, Span};
 pub use parameters::{ArchiveFile, Content, Mode, Parameters, Tensor, TensorPlace, is_index};
 pub use program::{Kernel, Program};
-pub use queue::Queue;
+pub use queue::{Burst, Queue};
 pub use runtime::{Builder, Runtime};
+pub use submitted::Submitted;
 pub use wharf_core::{
     archive,
     buffer::Overlap,

@@ -11,12 +11,20 @@ use crate::{
     calls,
     device::Device,
     engine::Core,
+    engine::Engine,
     error::{Error, ErrorKind, Result},
     event::{Event, QueueHandle},
     list::CommandList,
     program::Kernel,
+    submitted::Submitted,
 };
-use std::{fmt, ptr};
+use std::{
+    fmt, ptr,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+};
 use wharf_core::{
     device::Hint,
     fault::Fault,
@@ -29,12 +37,13 @@ pub struct Queue {
     device: Device,
     handle: QueueHandle,
     order: Order,
+    bursts: AtomicU32,
 }
 
 impl Queue {
     pub(crate) fn open(device: Device, options: QueueOptions) -> Result<Queue> {
         let handle = device.core().queue(device.index, options)?;
-        Ok(Queue { device, handle, order: options.order })
+        Ok(Queue { device, handle, order: options.order, bursts: AtomicU32::new(0) })
     }
 
     fn core(&self) -> &'static Core {
@@ -50,35 +59,52 @@ impl Queue {
         &self.device
     }
 
-    /// Submits an operation and gives an event for its end; starts the pump if something is held.
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.device.engine
+    }
+
+    /// While what it answers lives, operations of this queue wake nobody: they run when it is dropped, or when somebody
+    /// waits for them, on the waiting thread where the device can do that. For many small operations in a row.
+    pub fn burst(&self) -> Burst<'_> {
+        self.bursts.fetch_add(1, Relaxed);
+        Burst(self)
+    }
+
+    fn hint(&self) -> Hint {
+        if self.bursts.load(Relaxed) == 0 { Hint::None } else { Hint::More }
+    }
+
+    /// Submits an operation and answers its end; starts the pump if something is held.
     fn submit(
         &self,
         waits: &[Point],
         submit: impl FnOnce(&Around<'_>) -> std::result::Result<Option<Point>, Fault>,
-    ) -> Result<Event> {
+    ) -> Result<Submitted<'_>> {
         if self.order == Order::InOrder {
-            return self.event(submit(&Around { waits, signals: &[], hint: Hint::None }));
+            let submitted = submit(&Around { waits, signals: &[], hint: self.hint() });
+            self.device.engine.kick();
+            return Ok(Submitted::in_order(self, submitted?.ok_or_else(ended_nowhere)?));
         }
         // The ends on a queue of free order have no order, so each has a timeline of its own.
         let end = Point { timeline: self.core().timeline(0)?, value: 1 };
         let event = Event::owning(&self.device.engine, end, self.handle);
-        let submitted = submit(&Around { waits, signals: &[end], hint: Hint::None });
+        let submitted = submit(&Around { waits, signals: &[end], hint: self.hint() });
         self.device.engine.kick();
         submitted?;
-        Ok(event)
-    }
-
-    /// An event for what was just submitted in order.
-    fn event(&self, submitted: std::result::Result<Option<Point>, Fault>) -> Result<Event> {
-        self.device.engine.kick();
-        Event::at(&self.device.engine, submitted?.ok_or_else(ended_nowhere)?, self.handle)
+        Ok(Submitted::own(self, event))
     }
 
     /// A kernel over `groups` work-groups of `size` work-items, in x, y, z. Arguments are captured now.
     ///
     /// # Errors
     /// Sizes or arguments that are not the kernel's; a kernel of another device; the queue's failure.
-    pub fn launch(&self, kernel: &Kernel, groups: [u32; 3], size: [u32; 3], args: &Args) -> Result<Event> {
+    pub fn launch(
+        &self,
+        kernel: &Kernel,
+        groups: [u32; 3],
+        size: [u32; 3],
+        args: &Args,
+    ) -> Result<Submitted<'_>> {
         self.launch_shared(kernel, groups, size, 0, args)
     }
 
@@ -93,7 +119,7 @@ impl Queue {
         size: [u32; 3],
         shared: u32,
         args: &Args,
-    ) -> Result<Event> {
+    ) -> Result<Submitted<'_>> {
         let launch = LaunchArgs { groups, size, shared, args: args.as_bytes() };
         let submitted =
             self.submit(&[], |around| self.core().launch(self.handle, kernel.handle(), &launch, around));
@@ -104,7 +130,7 @@ impl Queue {
     ///
     /// # Errors
     /// Lengths that differ, ranges that overlap, a device that does not reach the other side; the queue's failure.
-    pub fn copy(&self, from: &Buffer, to: &Buffer) -> Result<Event> {
+    pub fn copy(&self, from: &Buffer, to: &Buffer) -> Result<Submitted<'_>> {
         self.submit(&[], |around| self.core().copy(self.handle, &from.span(), &to.span(), around))
     }
 
@@ -112,7 +138,7 @@ impl Queue {
     ///
     /// # Errors
     /// An empty pattern, a length that is no multiple; the queue's failure.
-    pub fn fill(&self, to: &Buffer, pattern: &[u8]) -> Result<Event> {
+    pub fn fill(&self, to: &Buffer, pattern: &[u8]) -> Result<Submitted<'_>> {
         self.submit(&[], |around| self.core().fill(self.handle, &to.span(), pattern, around))
     }
 
@@ -120,7 +146,7 @@ impl Queue {
     ///
     /// # Errors
     /// A length that is not the buffer's; the queue's failure.
-    pub fn update(&self, to: &Buffer, bytes: &[u8]) -> Result<Event> {
+    pub fn update(&self, to: &Buffer, bytes: &[u8]) -> Result<Submitted<'_>> {
         self.submit(&[], |around| self.core().update(self.handle, &to.span(), bytes, around))
     }
 
@@ -149,7 +175,7 @@ impl Queue {
     ///
     /// # Errors
     /// A list of another device; too few or too short bindings, or such that may not be used so; the queue's failure.
-    pub fn execute(&self, list: &CommandList, bindings: &[&Buffer]) -> Result<Event> {
+    pub fn execute(&self, list: &CommandList, bindings: &[&Buffer]) -> Result<Submitted<'_>> {
         list.check(&self.device)?;
         let bindings: Vec<Span> = bindings.iter().map(|buffer| buffer.span()).collect();
         self.submit(&[], |around| self.core().execute(self.handle, list.core(), &bindings, around))
@@ -160,7 +186,7 @@ impl Queue {
     ///
     /// # Errors
     /// A device that runs no host calls; the queue's failure.
-    pub fn host_call(&self, call: impl FnOnce() + Send + 'static) -> Result<Event> {
+    pub fn host_call(&self, call: impl FnOnce() + Send + 'static) -> Result<Submitted<'_>> {
         let call = calls::keep(ptr::from_ref(self.core()) as usize, Box::new(call));
         self.submit(&[], |around| {
             // SAFETY: `call` is a function over a number that it looks up; any thread may call it at any time.
@@ -173,7 +199,7 @@ impl Queue {
     ///
     /// # Errors
     /// The queue's failure.
-    pub fn prefetch(&self, buffer: &Buffer, to_host: bool) -> Result<Event> {
+    pub fn prefetch(&self, buffer: &Buffer, to_host: bool) -> Result<Submitted<'_>> {
         self.submit(&[], |around| self.core().prefetch(self.handle, &buffer.span(), to_host, around))
     }
 
@@ -181,7 +207,7 @@ impl Queue {
     ///
     /// # Errors
     /// The queue's failure.
-    pub fn wait_for(&self, events: &[&Event]) -> Result<Event> {
+    pub fn wait_for(&self, events: &[&Event]) -> Result<Submitted<'_>> {
         let waits: Vec<Point> = events.iter().map(|event| event.point()).collect();
         self.submit(&waits, |around| self.core().barrier(self.handle, around))
     }
@@ -191,7 +217,7 @@ impl Queue {
     /// # Errors
     /// The queue's failure.
     pub fn record(&self) -> Result<Event> {
-        self.submit(&[], |around| self.core().barrier(self.handle, around))
+        self.submit(&[], |around| self.core().barrier(self.handle, around))?.event()
     }
 
     /// Returns once everything submitted so far has ended.
@@ -228,6 +254,19 @@ impl Queue {
                 _ => Err(fault.into()),
             },
         }
+    }
+}
+
+/// Operations of the queue wake nobody while this lives.
+#[must_use = "a burst ends when it is dropped"]
+#[derive(Debug)]
+pub struct Burst<'q>(&'q Queue);
+
+impl Drop for Burst<'_> {
+    fn drop(&mut self) {
+        self.0.bursts.fetch_sub(1, Relaxed);
+        // The queue is there as long as this; if it has failed there is nothing to send off.
+        let _ = self.0.core().send_off(self.0.handle);
     }
 }
 

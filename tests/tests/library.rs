@@ -65,7 +65,7 @@ fn a_queue_held_shut_by_a_host_call_runs_nothing_after_it_and_others_go_on() {
             .unwrap();
         let buffer = device.allocate(16).unwrap();
         let filled = queue.fill(&buffer, &[7]).unwrap();
-        let last = queue.host_call(move || second.lock().unwrap().push(2)).unwrap();
+        let last = queue.host_call(move || second.lock().unwrap().push(2)).unwrap().event().unwrap();
         let waits = device.queue().unwrap();
         let after = waits.wait_for(&[&last]).unwrap();
         let mut bytes = [0; 16];
@@ -100,11 +100,11 @@ fn sixteen_queues_chained_by_events_run_in_order() {
                 std::thread::yield_now();
             }
         };
-        let mut last = device.queue().unwrap().host_call(wait).unwrap();
+        let mut last = device.queue().unwrap().host_call(wait).unwrap().event().unwrap();
         for (i, queue) in queues.iter().enumerate() {
             queue.wait_for(&[&last]).unwrap();
             let order = order.clone();
-            last = queue.host_call(move || order.lock().unwrap().push(i)).unwrap();
+            last = queue.host_call(move || order.lock().unwrap().push(i)).unwrap().event().unwrap();
         }
         gate.store(true, SeqCst);
         last.wait().unwrap();
@@ -179,7 +179,7 @@ fn events_tell_times_only_when_they_were_asked_for() {
     let queue = device.queue_with(QueueOptions { order: Order::InOrder, profile: true }).unwrap();
     let buffer = device.allocate(8 << 20).unwrap();
     let begin = queue.record().unwrap();
-    let end = queue.fill(&buffer, &[1]).unwrap();
+    let end = queue.fill(&buffer, &[1]).unwrap().event().unwrap();
     assert!(end.wait().is_ok());
     let times = end.times().unwrap();
     assert!(times.end_ns > times.begin_ns, "8 MiB are not filled in no time");
@@ -444,6 +444,8 @@ fn a_queue_of_free_order_gives_events_of_their_own() {
                     std::thread::yield_now();
                 }
             })
+            .unwrap()
+            .event()
             .unwrap();
         let held = free.wait_for(&[&opened]).unwrap();
         let buffer = device.allocate(16).unwrap();
@@ -500,5 +502,25 @@ fn a_command_list_is_recorded_once_and_submitted_with_different_buffers() {
         let last = queue.execute(&list, &[&input, &target]).unwrap();
         drop((list, input, out, target));
         last.wait().unwrap();
+    }
+}
+
+/// What a burst holds back runs when it is dropped, without a wait; and a wait inside it ends.
+#[test]
+fn a_burst_is_sent_off_when_it_ends_or_when_somebody_waits() {
+    for pump in [true, false] {
+        let (_runtime, device) = host(pump);
+        let queue = device.queue().unwrap();
+        let buffer = device.allocate(64).unwrap();
+        let burst = queue.burst();
+        queue.fill(&buffer, &[1]).unwrap();
+        queue.fill(&buffer, &[2]).unwrap().wait().unwrap();
+        let (told, heard) = std::sync::mpsc::channel();
+        queue.host_call(move || told.send(()).unwrap()).unwrap();
+        drop(burst);
+        heard.recv_timeout(Duration::from_secs(20)).expect("the end of the burst sends it off");
+        let mut bytes = [0; 64];
+        queue.read(&buffer, &mut bytes).unwrap();
+        assert_eq!(bytes, [2; 64]);
     }
 }

@@ -137,11 +137,17 @@ impl<L: Lock, T: Body> Table<L, T> {
         }
     }
 
+    #[inline]
     fn at(&self, slot: u32) -> Option<&'static Slot<T>> {
-        let (block, index) = self.place(slot);
-        if block == 0 {
-            return self.first.get(index);
+        match self.first.get(slot as usize) {
+            Some(slot) => Some(slot),
+            None => self.grown(slot),
         }
+    }
+
+    /// A slot past the first block.
+    fn grown(&self, slot: u32) -> Option<&'static Slot<T>> {
+        let (block, index) = self.place(slot);
         let base = self.more.get(block - 1)?.load(Acquire);
         if base.is_null() {
             return None;

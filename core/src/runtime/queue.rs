@@ -135,6 +135,17 @@ impl<D: Device, E: Env> Runtime<D, E> {
         })
     }
 
+    /// Sees to it that what was submitted with [`Hint::More`](crate::device::Hint::More) runs.
+    ///
+    /// # Errors
+    /// `InvalidHandle`.
+    pub fn send_off(&self, queue: Handle<Queue<D, E>>) -> Result<(), Fault> {
+        self.inside(queue, Site::Submit, |lane| {
+            lane.gauge.poll();
+            Ok(())
+        })
+    }
+
     /// The number of the queue's device.
     ///
     /// # Errors

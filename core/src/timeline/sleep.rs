@@ -7,13 +7,13 @@
 #![allow(unsafe_code)]
 
 use super::{Bell, Failures, Timeline};
-use crate::{env::Env, fault::Fault};
-use core::sync::atomic::{Ordering::*, fence};
+use crate::{barrier, env::Env, fault::Fault};
+use core::sync::atomic::Ordering::*;
 
 /// Wakes whoever waits for this timeline, and the pump if somebody needs it.
 #[inline]
 pub(crate) fn tell<E: Env>(timeline: &Timeline, bell: &Bell) {
-    fence(SeqCst);
+    barrier::full();
     wake::<E>(timeline);
     if bell.interest.load(Relaxed) != 0 {
         bell.ring::<E>();

@@ -6,8 +6,8 @@
 #![allow(unsafe_code)]
 
 use super::park;
-use core::sync::atomic::{AtomicU32, Ordering::*, fence};
-use wharf_core::env::Lock;
+use core::sync::atomic::{AtomicU32, Ordering::*};
+use wharf_core::{barrier, env::Lock};
 
 /// Turns of the spin before a thread sleeps.
 const SPINS: u32 = 300;
@@ -41,7 +41,7 @@ impl OsLock {
 
     fn leave(&self) {
         self.word.store(0, Release);
-        fence(SeqCst);
+        barrier::full();
         if self.sleepers.load(Relaxed) != 0 {
             park::wake_one(&self.word);
         }

@@ -5,7 +5,10 @@
 use std::{
     hint::black_box,
     process::ExitCode,
-    sync::mpsc::{self, Receiver, SyncSender},
+    sync::{
+        Arc,
+        mpsc::{self, Receiver, SyncSender},
+    },
     thread,
     time::Duration,
 };
@@ -45,35 +48,31 @@ fn run(args: &Wanted, give: &mut dyn FnMut(Row)) -> Result<(), Fail> {
     let mut forms = [
         loaded("plugin", &devices::plugin()?, true)?,
         loaded("linked in", &devices::linked()?, false)?,
+        burst("plugin, in a burst", &devices::plugin()?)?,
         core("core over tables", devices::tables()?)?,
         core("core alone", HostDevice::new())?,
     ];
-    for form in &mut forms {
+    let one = |name: &str| format!("empty kernel, submit and wait, {name}");
+    for form in forms.iter_mut().filter(|form| args.wants(&one(form.name))) {
         let goal = if form.goals { Goal::Most(50.0) } else { Goal::None };
         let times = in_turn(effort, |count| repeat(count, &mut form.one), |count| channel.one(count));
-        give(row(
-            format!("empty kernel, submit and wait, {}", form.name),
-            times,
-            "channel to a thread and back",
-            goal,
-        ));
+        give(row(one(form.name), times, "channel to a thread and back", goal));
     }
-    for form in &mut forms {
+    let many = |name: &str| format!("empty kernel, 1,000 queued, {name}");
+    for form in forms.iter_mut().filter(|form| args.wants(&many(form.name))) {
         let goal = if form.goals { Goal::Most(15.0) } else { Goal::None };
         let times = in_turn(
             effort,
             |count| repeat(count.div_ceil(BATCH), &mut form.batch) * count as u32 / whole(count),
             |count| channel.batch(count.div_ceil(BATCH)) * count as u32 / whole(count),
         );
-        give(row(
-            format!("empty kernel, 1,000 queued, {}", form.name),
-            times,
-            "channel send, 1,000 then wait",
-            goal,
-        ));
+        give(row(many(form.name), times, "channel send, 1,000 then wait", goal));
     }
-    let times = in_turn(effort, |count| repeat(count, &mut forms[0].one), direct);
-    give(row("empty kernel, submit and wait, plugin (again)".into(), times, "direct call", Goal::None));
+    let again = "empty kernel, submit and wait, plugin (again)";
+    if args.wants(again) {
+        let times = in_turn(effort, |count| repeat(count, &mut forms[0].one), direct);
+        give(row(again.into(), times, "direct call", Goal::None));
+    }
     Ok(())
 }
 
@@ -119,6 +118,25 @@ fn loaded(name: &'static str, device: &Device, goals: bool) -> Result<Form, Fail
         sync(&other);
     });
     Ok(Form { name, one, batch, goals })
+}
+
+/// The same in bursts, which tell the runtime that more comes, or a wait.
+fn burst(name: &'static str, device: &Device) -> Result<Form, Fail> {
+    let kernel = device.program(&devices::image()?)?.kernel("noargs")?;
+    let queue = Arc::new(device.queue()?);
+    let (other, again) = (queue.clone(), kernel.clone());
+    let (args, none) = (wharf::Args::new(), wharf::Args::new());
+    let ended = |result: wharf::Result<()>| result.unwrap_or_else(|why| panic!("an empty kernel: {why}"));
+    let one = Box::new(move || {
+        let _burst = queue.burst();
+        ended(queue.launch(&kernel, [1; 3], [1; 3], &args).and_then(|launched| launched.wait()));
+    });
+    let batch = Box::new(move || {
+        let _burst = other.burst();
+        (1..BATCH).for_each(|_| ended(other.launch(&again, [1; 3], [1; 3], &none).map(drop)));
+        ended(other.launch(&again, [1; 3], [1; 3], &none).and_then(|launched| launched.wait()));
+    });
+    Ok(Form { name, one, batch, goals: false })
 }
 
 /// A form straight on core's runtime, which is told what the caller does next.
