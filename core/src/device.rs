@@ -35,6 +35,14 @@ pub struct Caps {
     pub group_max: u32,
     /// Most bytes of dynamic shared memory of a group.
     pub shared_max: u32,
+    /// Longest pattern of a fill; core does longer ones by updates and copies.
+    pub pattern_max: u32,
+    /// Patterns are 1, 2, 4 … bytes long, and the target is aligned to that; core does others.
+    pub pattern_pow2: bool,
+    /// Most bytes of an update, at least 1; core splits longer ones.
+    pub update_max: u32,
+    /// Most bytes of an allocation; [`u64::MAX`] where that is not known.
+    pub alloc_max: u64,
     /// Memory the host reaches through `HostAccess::map`.
     pub mappable: bool,
     /// A mapping is a view of the memory itself: flush and invalidate do nothing.

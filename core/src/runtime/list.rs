@@ -12,7 +12,9 @@
 
 use super::{
     LaunchArgs, ListRoom, Runtime, Span,
+    pieces::{Way, way},
     program::KernelRecord,
+    sequence::Sequence,
     transfer::{Side, check_pattern},
 };
 use crate::{
@@ -170,8 +172,23 @@ pub(super) struct Part {
 /// Memory of an operation that a submit completes.
 #[derive(Clone, Copy)]
 pub(super) enum Target {
-    At { address: u64, len: u64, peer: u16, root: Handle<Record> },
+    At { address: u64, len: u64, peer: u16 },
     Slot { slot: u32, offset: u64, len: u64 },
+}
+
+impl Target {
+    /// What lies `at` bytes into it: `len` bytes, or all that is left, which keeps its check.
+    fn piece(self, at: u64, len: Option<u64>) -> Target {
+        match self {
+            Target::At { address, len: all, peer } => {
+                Target::At { address: address + at, len: len.unwrap_or(all - at), peer }
+            }
+            Target::Slot { slot, offset, len: all } => {
+                let left = if all == WHOLE { WHOLE } else { all - at };
+                Target::Slot { slot, offset: offset.saturating_add(at), len: len.unwrap_or(left) }
+            }
+        }
+    }
 }
 
 /// An operation as it is kept. The first four are complete, unless a launch has patches.
@@ -347,6 +364,27 @@ impl Recorded<'_> {
         Ok(Part { at, len: bytes.len() as u32 })
     }
 
+    /// A fill or update, in pieces where the device wants them.
+    fn push_way(&mut self, way: &Way<'_>, site: Site) -> Result<(), Fault> {
+        match way {
+            Way::Whole(op) => self.push_op(op, site),
+            Way::Pieces(pieces) => {
+                (0..pieces.len()).try_for_each(|i| self.push_op(&pieces.op(i, &mut &[][..])?, site))
+            }
+        }
+    }
+    fn push_op(&mut self, op: &Op<'_>, site: Site) -> Result<(), Fault> {
+        let saved = match *op {
+            Op::Copy { from, to, len, peers } => Saved::Copy { from, to, len, peers },
+            Op::Fill { to, len, pattern } => {
+                Saved::Fill { to, len, pattern: self.push_bytes(pattern, site)? }
+            }
+            Op::Update { to, bytes } => Saved::Update { to, bytes: self.push_bytes(bytes, site)? },
+            _ => return Ok(()), // Of length 0: nothing to do.
+        };
+        self.push(saved, site)
+    }
+
     /// A reference to a slot of this list.
     fn slot(&mut self, slot: u32, offset: u64, len: u64, site: Site) -> Result<Target, Fault> {
         let out = |why, values| Err(Fault::caller(Kind::OutOfRange, site, why, values));
@@ -407,14 +445,17 @@ impl<D: Device, E: Env> Runtime<D, E> {
                 list.push(Saved::CopyBound { from, to }, Site::Copy)
             }
             Command::Fill { to: Ref::Direct(to), pattern } => {
-                let Op::Fill { to, len, .. } = self.fill_op(device, caps, &to, pattern)? else {
-                    return Ok(());
-                };
-                let pattern = list.push_bytes(pattern, Site::Fill)?;
-                list.push(Saved::Fill { to, len, pattern }, Site::Fill)
+                let (fill, peer) = self.fill_op(device, caps, &to, pattern)?;
+                list.push_way(&way(fill, caps, peer)?, Site::Fill)
             }
             Command::Fill { to, pattern } => {
                 check_pattern(to.len().unwrap_or(0), pattern)?;
+                let len = pattern.len() as u64;
+                if !caps.fills(0, len) {
+                    // How many pieces that takes is known only when the slot is bound.
+                    let values = [len, caps.pattern_max.into()];
+                    return Err(Fault::backend(Kind::Unsupported, Site::Fill, Why::Limit, values));
+                }
                 let to = self.target(list, caps, &to, Access::WRITE, Site::Fill)?;
                 let pattern = list.push_bytes(pattern, Site::Fill)?;
                 list.push(Saved::FillBound { to, pattern }, Site::Fill)
@@ -431,9 +472,8 @@ impl<D: Device, E: Env> Runtime<D, E> {
             return wrong(Why::Limit, [len, UPDATE_MAX as u64]);
         }
         if let Ref::Direct(to) = to {
-            let Op::Update { to, .. } = self.update_op(list.device, caps, to, bytes)? else { return Ok(()) };
-            let bytes = list.push_bytes(bytes, Site::Update)?;
-            return list.push(Saved::Update { to, bytes }, Site::Update);
+            let (update, peer) = self.update_op(list.device, caps, to, bytes)?;
+            return list.push_way(&way(update, caps, peer)?, Site::Update);
         }
         if let Some(known) = to.len()
             && known != len
@@ -441,8 +481,15 @@ impl<D: Device, E: Env> Runtime<D, E> {
             return wrong(Why::Mismatch, [len, known]);
         }
         let to = self.target(list, caps, to, Access::WRITE, Site::Update)?;
-        let bytes = list.push_bytes(bytes, Site::Update)?;
-        list.push(Saved::UpdateBound { to, bytes }, Site::Update)
+        let part = caps.update_max as usize;
+        let last = bytes.len().saturating_sub(1) / part;
+        (0..=last).try_for_each(|i| {
+            let at = i * part;
+            let to = to.piece(at as u64, (i != last).then_some(part as u64));
+            let bytes =
+                list.push_bytes(&bytes[at..bytes.len().min(at.saturating_add(part))], Site::Update)?;
+            list.push(Saved::UpdateBound { to, bytes }, Site::Update)
+        })
     }
 
     fn save_launch(
@@ -505,9 +552,8 @@ impl<D: Device, E: Env> Runtime<D, E> {
         match *of {
             Ref::Direct(span) => {
                 let device = (list.device, caps);
-                let Side { address, peer, root } =
-                    self.reach(device, &span, access, Usage::TRANSFER, site)?;
-                Ok(Target::At { address, len: span.len, peer, root })
+                let Side { address, peer } = self.reach(device, &span, access, Usage::TRANSFER, site)?;
+                Ok(Target::At { address, len: span.len, peer })
             }
             Ref::Bound { slot, offset, len } => list.slot(slot, offset, len, site),
         }

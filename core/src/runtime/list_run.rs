@@ -2,6 +2,7 @@
 
 use super::{
     list::{BOUND_ARGS_MAX, Part, Recorded, SLOTS_MAX, Saved, Target},
+    sequence::Sequence,
     transfer::check_pattern,
 };
 use crate::{
@@ -9,8 +10,6 @@ use crate::{
     buffer::WHOLE,
     device::Op,
     fault::{Fault, Kind, Site, Why},
-    handle::Handle,
-    record::Record,
 };
 use core::ops::Range;
 
@@ -18,7 +17,6 @@ use core::ops::Range;
 pub(super) struct Bound {
     pub(super) address: u64,
     pub(super) len: u64,
-    pub(super) root: Handle<Record>,
     pub(super) access: Access,
     pub(super) usage: Usage,
     /// `None`: the device does not reach it.
@@ -41,17 +39,25 @@ pub(super) struct Found {
     pub(super) address: u64,
     pub(super) len: u64,
     pub(super) peer: u16,
-    pub(super) root: Handle<Record>,
 }
 
 /// Arguments of one array of operations, with the addresses of this submit.
 pub(super) type Args = heapless::Vec<u8, BOUND_ARGS_MAX>;
 
-impl<'a> Run<'a> {
-    pub(super) fn len(&self) -> usize {
+impl Sequence for Run<'_> {
+    fn len(&self) -> usize {
         self.list.commands().len()
     }
+    fn prepare(&self, range: Range<usize>, args: &mut Args) -> usize {
+        if self.list.bound { self.patch(range, args) } else { range.end }
+    }
+    #[inline]
+    fn op<'p>(&'p self, i: usize, args: &mut &'p [u8]) -> Result<Op<'p>, Fault> {
+        self.resolve(&self.list.commands()[i], args)
+    }
+}
 
+impl<'a> Run<'a> {
     /// Every operation that refers to a slot can be made from the bindings.
     pub(super) fn check(&self) -> Result<(), Fault> {
         for saved in self.list.commands() {
@@ -60,14 +66,14 @@ impl<'a> Run<'a> {
                     self.place(&patch.target, patch.access, Usage::DISPATCH, Site::Launch)?;
                 }
             } else {
-                self.op(saved, &mut &[][..])?;
+                self.resolve(saved, &mut &[][..])?;
             }
         }
         Ok(())
     }
 
     /// Writes the arguments with their addresses, for as many operations as fit; where the next one begins.
-    pub(super) fn patch(&self, range: Range<usize>, args: &mut Args) -> usize {
+    fn patch(&self, range: Range<usize>, args: &mut Args) -> usize {
         for i in range.clone() {
             let Saved::Launch { args: own, patches, .. } = self.list.commands()[i] else { continue };
             if patches.len == 0 {
@@ -90,7 +96,7 @@ impl<'a> Run<'a> {
 
     /// The operation as a backend takes it; arguments with addresses come from the front of `patched`.
     #[inline]
-    pub(super) fn op<'p>(&self, saved: &Saved, patched: &mut &'p [u8]) -> Result<Op<'p>, Fault>
+    fn resolve<'p>(&self, saved: &Saved, patched: &mut &'p [u8]) -> Result<Op<'p>, Fault>
     where
         'a: 'p,
     {
@@ -133,7 +139,7 @@ impl<'a> Run<'a> {
         if len == 0 {
             return Ok(Op::Barrier);
         }
-        if from.root == to.root && a < b + len && b < a + len {
+        if from.peer == to.peer && a < b + len && b < a + len {
             return wrong(Why::Overlap, [a, b]);
         }
         Ok(Op::Copy { from: a, to: b, len, peers: [from.peer, to.peer] })
@@ -142,7 +148,7 @@ impl<'a> Run<'a> {
     /// Where a target lies, if it may be used so.
     fn place(&self, target: &Target, access: Access, usage: Usage, site: Site) -> Result<Found, Fault> {
         let (slot, offset, len) = match *target {
-            Target::At { address, len, peer, root } => return Ok(Found { address, len, peer, root }),
+            Target::At { address, len, peer } => return Ok(Found { address, len, peer }),
             Target::Slot { slot, offset, len } => (slot, offset, len),
         };
         let none = Fault::caller(Kind::InvalidArgument, site, Why::Entry, [slot.into(), 0]);
@@ -164,7 +170,7 @@ impl<'a> Run<'a> {
         }
         let device = Fault::caller(Kind::InvalidDevice, site, Why::Mismatch, [bound.device as u64, 0]);
         let peer = bound.peer.ok_or(device)?;
-        Ok(Found { address: bound.address + offset, len, peer, root: bound.root })
+        Ok(Found { address: bound.address + offset, len, peer })
     }
 }
 

@@ -60,7 +60,6 @@ impl Around<'_> {
 pub(super) struct Side {
     pub(super) address: u64,
     pub(super) peer: u16,
-    pub(super) root: Handle<Record>,
 }
 
 /// How work on device `device` names the device of memory that it reaches: its own, or process memory.
@@ -128,7 +127,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
             Why::Mismatch,
             devices,
         ))?;
-        Ok(Side { address: known.base + span.offset, peer, root: span.root })
+        Ok(Side { address: known.base + span.offset, peer })
     }
 
     /// Bytes from span to span.
@@ -159,7 +158,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         let source = self.side(device, caps, from, Access::READ, Site::Copy)?;
         let target = self.side(device, caps, to, Access::WRITE, Site::Copy)?;
         let (a, b, len) = (source.address, target.address, from.len);
-        if source.root == target.root && len > 0 && a < b + len && b < a + len {
+        if source.peer == target.peer && len > 0 && a < b + len && b < a + len {
             return Err(Fault::caller(Kind::InvalidArgument, Site::Copy, Why::Overlap, [a, b]));
         }
         Ok(if len == 0 {
@@ -232,7 +231,11 @@ impl<D: Device, E: Env> Runtime<D, E> {
         pattern: &[u8],
         around: &Around<'_>,
     ) -> Result<Option<Point>, Fault> {
-        self.issue(queue, around, |device, caps| self.fill_op(device, caps, to, pattern))
+        self.issue_by(queue, around.signals, |lane| {
+            let (device, caps) = (lane.device as usize, lane.caps);
+            let (op, peer) = self.fill_op(device, &caps, to, pattern)?;
+            self.accept_whole(lane, around, op, peer)
+        })
     }
 
     pub(super) fn fill_op<'a>(
@@ -241,10 +244,11 @@ impl<D: Device, E: Env> Runtime<D, E> {
         caps: &Caps,
         to: &Span,
         pattern: &'a [u8],
-    ) -> Result<Op<'a>, Fault> {
+    ) -> Result<(Op<'a>, u16), Fault> {
         check_pattern(to.len, pattern)?;
         let target = self.side(device, caps, to, Access::WRITE, Site::Fill)?;
-        Ok(if to.len == 0 { Op::Barrier } else { Op::Fill { to: target.address, len: to.len, pattern } })
+        let fill = Op::Fill { to: target.address, len: to.len, pattern };
+        Ok((if to.len == 0 { Op::Barrier } else { fill }, target.peer))
     }
 
     /// Bytes captured now, written in order.
@@ -258,7 +262,11 @@ impl<D: Device, E: Env> Runtime<D, E> {
         bytes: &[u8],
         around: &Around<'_>,
     ) -> Result<Option<Point>, Fault> {
-        self.issue(queue, around, |device, caps| self.update_op(device, caps, to, bytes))
+        self.issue_by(queue, around.signals, |lane| {
+            let (device, caps) = (lane.device as usize, lane.caps);
+            let (op, peer) = self.update_op(device, &caps, to, bytes)?;
+            self.accept_whole(lane, around, op, peer)
+        })
     }
 
     pub(super) fn update_op<'a>(
@@ -267,13 +275,14 @@ impl<D: Device, E: Env> Runtime<D, E> {
         caps: &Caps,
         to: &Span,
         bytes: &'a [u8],
-    ) -> Result<Op<'a>, Fault> {
+    ) -> Result<(Op<'a>, u16), Fault> {
         let len = bytes.len() as u64;
         if len != to.len {
             return Err(Fault::caller(Kind::InvalidArgument, Site::Update, Why::Mismatch, [len, to.len]));
         }
         let target = self.side(device, caps, to, Access::WRITE, Site::Update)?;
-        Ok(if len == 0 { Op::Barrier } else { Op::Update { to: target.address, bytes } })
+        let update = Op::Update { to: target.address, bytes };
+        Ok((if len == 0 { Op::Barrier } else { update }, target.peer))
     }
 
     /// A kernel over a grid of groups. Arguments are captured now.

@@ -20,36 +20,7 @@ pub struct Known {
 }
 
 /// All of them.
-pub const KNOWN: &[Known] = &[
-    Known {
-        case: "fill.pattern_17",
-        backends: &["dma"],
-        modes: &[],
-        forms: &[],
-        reason: "the engine refuses patterns above 16 bytes, caps do not say so and core does not do it otherwise",
-    },
-    Known {
-        case: "fill.pattern_1000",
-        backends: &["dma"],
-        modes: &[],
-        forms: &[],
-        reason: "the engine refuses patterns above 16 bytes, caps do not say so and core does not do it otherwise",
-    },
-    Known {
-        case: "transfer.update_64k",
-        backends: &["dma"],
-        modes: &[],
-        forms: &[],
-        reason: "the engine refuses updates above 64 bytes, caps do not say so and core does not split them",
-    },
-    Known {
-        case: "list.update_64k",
-        backends: &["dma"],
-        modes: &[],
-        forms: &[],
-        reason: "the engine refuses updates above 64 bytes, caps do not say so and core does not split them",
-    },
-];
+pub const KNOWN: &[Known] = &[];
 
 /// The entry for a case, if it is to fail.
 pub fn known(case: &str, facts: &Facts, mode: Mode) -> Option<&'static Known> {

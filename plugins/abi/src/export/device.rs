@@ -74,6 +74,7 @@ fn encode(caps: &Caps) -> tables::Caps {
         (caps.mappable, flag::MAPPABLE),
         (caps.coherent, flag::COHERENT),
         (caps.host_copies, flag::HOST_COPIES),
+        (caps.pattern_pow2, flag::PATTERN_POW2),
     ];
     let (pace, poll_ns) = match caps.pace {
         Pace::Pushed => (pace::PUSHED, 0),
@@ -93,6 +94,9 @@ fn encode(caps: &Caps) -> tables::Caps {
         args_max: caps.args_max,
         group_max: caps.group_max,
         shared_max: caps.shared_max,
+        pattern_max: caps.pattern_max,
+        update_max: caps.update_max,
+        alloc_max: caps.alloc_max,
     }
 }
 

@@ -109,6 +109,12 @@ fn decode(from: &tables::Caps, backend: u16) -> Result<Caps, Fault> {
     if from.depth == 0 {
         return broken("caps of the device: depth is zero", 0);
     }
+    if from.ops >> op::FILL & 1 == 1 && from.pattern_max == 0 {
+        return broken("caps of the device: fills are taken, but patterns of no length", 0);
+    }
+    if from.ops >> op::UPDATE & 1 == 1 && from.update_max == 0 {
+        return broken("caps of the device: updates are taken, but of no length", 0);
+    }
     let Ok(space) = u16::try_from(from.space) else {
         return broken("caps of the device: address space above 65535", from.space);
     };
@@ -126,6 +132,10 @@ fn decode(from: &tables::Caps, backend: u16) -> Result<Caps, Fault> {
         args_max: from.args_max,
         group_max: from.group_max,
         shared_max: from.shared_max,
+        pattern_max: from.pattern_max,
+        pattern_pow2: from.flags & caps_flag::PATTERN_POW2 != 0,
+        update_max: from.update_max,
+        alloc_max: from.alloc_max,
         mappable: from.flags & caps_flag::MAPPABLE != 0,
         coherent: from.flags & caps_flag::COHERENT != 0,
         host_copies: from.flags & caps_flag::HOST_COPIES != 0,

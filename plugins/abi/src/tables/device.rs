@@ -55,8 +55,14 @@ pub struct Caps {
     /// Most work-items in a group.
     pub group_max: u32,
     /// Most bytes of dynamic shared memory of a group.
-    #[sabi(last_prefix_field)]
     pub shared_max: u32,
+    /// Longest pattern of a fill, 1 or more if fills are taken.
+    pub pattern_max: u32,
+    /// Most bytes of an update, 1 or more if updates are taken.
+    pub update_max: u32,
+    /// Most bytes of an allocation; all ones where that is not known.
+    #[sabi(last_prefix_field)]
+    pub alloc_max: u64,
 }
 
 /// Bits of [`Caps::flags`].
@@ -69,6 +75,8 @@ pub mod caps_flag {
     pub const COHERENT: u64 = 4;
     /// Copies reach ordinary process memory.
     pub const HOST_COPIES: u64 = 8;
+    /// Patterns of fills are a power of two long, and their targets aligned to that.
+    pub const PATTERN_POW2: u64 = 16;
 }
 
 /// How progress reaches a queue's value; numbers of [`Caps::pace`].

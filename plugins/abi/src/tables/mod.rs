@@ -51,7 +51,7 @@ pub const MAJOR: u16 = 1;
 /// Minor version: only grows, by additions at the end of tables.
 pub const MINOR: u16 = 0;
 /// Number of the draft of this major; hosts and plugins of different drafts refuse each other. 0 once it is final.
-pub const DRAFT: u16 = 1;
+pub const DRAFT: u16 = 2;
 
 /// Names of the tables of [`PluginV1::query`].
 pub mod id {
@@ -131,7 +131,7 @@ sized32! {
     MemoryV1 = 8;
     QueueV1 = 8;
     ProgramV1 = 8;
-    Caps = 56;
+    Caps = 72;
     Alloc = 40;
     Foreign = 48;
     QueueArgs = 40;
@@ -142,7 +142,7 @@ const _: () = {
     assert!(size_of::<HostV1>() == 40 && size_of::<DeviceV1>() == 56 && size_of::<MemoryV1>() == 88);
     assert!(size_of::<QueueV1>() == 64 && size_of::<ProgramV1>() == 72 && size_of::<PluginV1>() == 136);
     assert!(size_of::<Op>() == 104 && core::mem::offset_of!(Op, args) == 24);
-    assert!(size_of::<Caps>() == 56 && size_of::<Alloc>() == 40 && size_of::<Foreign>() == 48);
+    assert!(size_of::<Caps>() == 72 && size_of::<Alloc>() == 40 && size_of::<Foreign>() == 48);
     assert!(size_of::<QueueArgs>() == 40 && size_of::<Kernel>() == 32);
     assert!(size_of::<Status>() == 16 && size_of::<Str>() == 16 && size_of::<Ext>() == 24);
     assert!(size_of::<Block>() == 24 && size_of::<Param>() == 16 && size_of::<Head>() == 8);
