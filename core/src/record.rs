@@ -19,7 +19,7 @@ use core::{
 
 /// The life of a record: (pending, for memory allocated in the order of a queue, until that is reached), live, (closing,
 /// once its return is queued), then late (freed by its owner while work may still use it), then freeing (the backend's
-/// own free runs), then gone. A refused free makes it live again.
+/// own free runs), then gone, or kept in a pool. A refused free makes it live again.
 pub mod state {
     /// Not yet entered.
     pub const RESERVED: u32 = 0;
@@ -35,6 +35,8 @@ pub mod state {
     pub const FREEING: u32 = 5;
     /// Given back.
     pub const GONE: u32 = 6;
+    /// Kept for the next allocation of its kind.
+    pub const POOLED: u32 = 7;
 }
 
 /// Where memory came from.
@@ -47,6 +49,8 @@ pub enum Origin {
     Wrapped = 1,
     /// Host memory shown to the device.
     Registered = 2,
+    /// A part of other memory.
+    Part = 3,
 }
 
 /// A piece of memory. All fields are atomics: a reader copies them and looks at the generation again.
@@ -73,6 +77,8 @@ pub struct Record {
     pub(crate) commit_timeline: Word64,
     pub(crate) commit_value: Word64,
     pub(crate) late: LateLink,
+    /// The memory that this is a part of; 0: none.
+    pub(crate) whole: Word64,
 }
 
 impl Body for Record {
@@ -95,6 +101,7 @@ impl Body for Record {
         commit_timeline: Word64::new(0),
         commit_value: Word64::new(0),
         late: LateLink::NEW,
+        whole: Word64::new(0),
     };
     const KIND: u8 = 3;
 }

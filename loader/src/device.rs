@@ -14,7 +14,7 @@ use wharf_core::{
     bits::{MemoryType, Usage},
     buffer,
     device::{Caps, Describe, Device as _, Want, property},
-    runtime::{DeviceStatistics, QueueOptions},
+    runtime::{DeviceStatistics, Heap, PoolLimits, PoolStatistics, QueueOptions},
 };
 
 /// A device of a plugin.
@@ -123,6 +123,43 @@ impl Device {
     /// None that a device of this runtime can cause.
     pub fn statistics(&self) -> Result<DeviceStatistics> {
         Ok(self.core().statistics(self.index)?)
+    }
+
+    /// How much freed memory the device keeps for the next buffer of the same length and kind, so that it costs neither
+    /// the driver's allocate nor page faults. Nothing until this is called.
+    ///
+    /// # Errors
+    /// What the driver says of memory that is to go back now.
+    pub fn set_pool(&self, limits: PoolLimits) -> Result<()> {
+        Ok(self.core().set_pool(self.index, limits)?)
+    }
+
+    /// Gives all memory that is kept and not used back to the driver: how many bytes.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn trim(&self) -> Result<u64> {
+        Ok(self.core().trim(self.index)?)
+    }
+
+    /// What the pool of the device holds and did.
+    ///
+    /// # Errors
+    /// None that a device of this runtime can cause.
+    pub fn pool_statistics(&self) -> Result<PoolStatistics> {
+        Ok(self.core().pool_statistics(self.index)?)
+    }
+
+    /// The kinds of memory that the device has, the best for its kernels first.
+    ///
+    /// # Errors
+    /// None that a device of this runtime can cause.
+    pub fn heaps(&self) -> Result<Vec<Heap>> {
+        let none = Heap { kind: MemoryType::empty(), usage: Usage::empty(), alloc_max: 0, align: 0 };
+        let mut heaps = vec![none; 8];
+        let count = self.core().heaps(self.index, &mut heaps)?;
+        heaps.truncate(count);
+        Ok(heaps)
     }
 
     /// A queue whose operations run one after the other.

@@ -52,8 +52,11 @@ pub use runtime::{Builder, Runtime};
 pub use submitted::Submitted;
 pub use wharf_core::{
     archive,
+    bits::{Access, MemoryType, Usage},
     buffer::Overlap,
     device::{Block, Caps, Param, SymbolKind, Times, property},
-    runtime::{DeviceStatistics, Order, QueueOptions, Statistics},
+    runtime::{
+        Allocation, DeviceStatistics, Heap, Order, PoolLimits, PoolStatistics, QueueOptions, Statistics,
+    },
 };
 pub use write::{NewArchive, NewTensor, Written, alignment};

@@ -9,6 +9,7 @@ use crate::{
 };
 use std::{collections::HashMap, path::PathBuf, sync::Arc};
 use wharf_abi::{DynDevice, Instance, tables::EntryFn, text};
+use wharf_core::runtime::Allocation;
 
 /// All devices of all plugins, and everything that is made on them. Cheap to clone; ends with the last of what was made.
 #[derive(Clone)]
@@ -190,6 +191,30 @@ impl Runtime {
     pub fn devices(&self) -> Vec<Device> {
         let named = self.0.named.len() - usize::from(self.0.files.is_some());
         (0..named).map(|index| Device { engine: self.0.clone(), index }).collect()
+    }
+
+    /// For a system that is short of memory, or about to sleep: all that is kept and not used goes back to the drivers.
+    /// Everything is tried; how many bytes went.
+    ///
+    /// # Errors
+    /// The first refusal of a driver; what it refused is kept.
+    pub fn trim(&self) -> Result<u64> {
+        let (mut bytes, mut first) = (0, None);
+        for device in self.devices() {
+            match device.trim() {
+                Ok(freed) => bytes += freed,
+                Err(error) => _ = first.get_or_insert(error),
+            }
+        }
+        first.map_or(Ok(bytes), Err)
+    }
+
+    /// All memory that is live, in the order of address spaces and addresses: what is still here when nothing should be
+    /// is a leak.
+    pub fn live_memory(&self) -> Vec<Allocation> {
+        let mut all = vec![];
+        self.0.core().each_allocation(|allocation| all.push(*allocation));
+        all
     }
 
     /// A device by its id ("host:0"), by a backend's name for its first, or by its stable id. A device that is named is

@@ -12,8 +12,8 @@ use std::{
     time::Duration,
 };
 use wharf::{
-    Args, Device, ErrorKind, Io, ListArgs, LoadOptions, Memory, Mode, Order, Parameters, QueueOptions,
-    Runtime, Slot, Span, SymbolKind,
+    Args, Device, ErrorKind, Io, ListArgs, LoadOptions, Memory, MemoryType, Mode, Order, Parameters,
+    PoolLimits, QueueOptions, Runtime, Slot, Span, SymbolKind,
 };
 use wharf_tests::{fixture, host_plugin, kernels, test_plugin};
 
@@ -523,4 +523,28 @@ fn a_burst_is_sent_off_when_it_ends_or_when_somebody_waits() {
         queue.read(&buffer, &mut bytes).unwrap();
         assert_eq!(bytes, [2; 64]);
     }
+}
+
+#[test]
+fn freed_memory_is_used_again_within_the_limits_of_a_pool() {
+    let (runtime, device) = host(true);
+    device.set_pool(PoolLimits { bytes: 1 << 20, blocks: 4, largest: 1 << 20 }).unwrap();
+    for _ in 0..10 {
+        let buffer = device.allocate(100_000).unwrap();
+        device.queue().unwrap().fill(&buffer, &[1]).unwrap().wait().unwrap();
+    }
+    let live = device.allocate(64).unwrap();
+    assert_eq!(
+        runtime.live_memory().iter().map(|m| m.len).collect::<Vec<_>>(),
+        [64],
+        "what is kept is not live"
+    );
+    drop(live);
+    let kept = device.pool_statistics().unwrap();
+    assert!(kept.hits > 0 && kept.hits + kept.misses == 11, "{kept:?}");
+    let left = kept.bytes;
+    assert_eq!(runtime.trim().unwrap(), left);
+    assert_eq!(device.trim().unwrap(), 0);
+    assert_eq!(device.pool_statistics().unwrap().bytes, 0);
+    assert!(device.heaps().unwrap()[0].kind.contains(MemoryType::DEVICE_LOCAL | MemoryType::HOST_VISIBLE));
 }

@@ -29,11 +29,11 @@ impl<D: HostAccess, E: Env> Runtime<D, E> {
                 [3, access.bits() as u64],
             ));
         }
-        let (device, block) = self.mappable(span, access - Access::ANY, Site::Map)?;
+        let (device, block, offset) = self.mappable(span, access - Access::ANY, Site::Map)?;
         if span.len == 0 {
             return Ok(core::ptr::dangling_mut());
         }
-        device.map(&block, span.offset, span.len)
+        device.map(&block, offset, span.len)
     }
 
     /// Ends a mapping.
@@ -41,8 +41,8 @@ impl<D: HostAccess, E: Env> Runtime<D, E> {
     /// # Errors
     /// `InvalidHandle`; what the backend says.
     pub fn unmap(&self, span: &Span) -> Result<(), Fault> {
-        let (device, block) = self.mappable(span, Access::empty(), Site::Unmap)?;
-        if span.len == 0 { Ok(()) } else { device.unmap(&block, span.offset, span.len) }
+        let (device, block, offset) = self.mappable(span, Access::empty(), Site::Unmap)?;
+        if span.len == 0 { Ok(()) } else { device.unmap(&block, offset, span.len) }
     }
 
     /// Makes host writes to the span visible to the device.
@@ -50,8 +50,8 @@ impl<D: HostAccess, E: Env> Runtime<D, E> {
     /// # Errors
     /// As [`Runtime::map`].
     pub fn flush(&self, span: &Span) -> Result<(), Fault> {
-        let (device, block) = self.mappable(span, Access::WRITE, Site::Flush)?;
-        if span.len == 0 { Ok(()) } else { device.sync(&block, span.offset, span.len, true) }
+        let (device, block, offset) = self.mappable(span, Access::WRITE, Site::Flush)?;
+        if span.len == 0 { Ok(()) } else { device.sync(&block, offset, span.len, true) }
     }
 
     /// Makes device writes to the span visible to the host.
@@ -59,19 +59,19 @@ impl<D: HostAccess, E: Env> Runtime<D, E> {
     /// # Errors
     /// As [`Runtime::map`].
     pub fn invalidate(&self, span: &Span) -> Result<(), Fault> {
-        let (device, block) = self.mappable(span, Access::READ, Site::Flush)?;
-        if span.len == 0 { Ok(()) } else { device.sync(&block, span.offset, span.len, false) }
+        let (device, block, offset) = self.mappable(span, Access::READ, Site::Flush)?;
+        if span.len == 0 { Ok(()) } else { device.sync(&block, offset, span.len, false) }
     }
 
-    fn mappable(&self, span: &Span, access: Access, site: Site) -> Result<(&'static D, Block), Fault> {
+    fn mappable(&self, span: &Span, access: Access, site: Site) -> Result<(&'static D, Block, u64), Fault> {
         let known = self.usable(span, access, Usage::MAPPING, site)?;
         self.touchable(span.root, site)?;
         if !known.kind.contains(MemoryType::HOST_VISIBLE) {
             let bits = [MemoryType::HOST_VISIBLE.bits() as u64, known.kind.bits() as u64];
             return Err(Fault::caller(Kind::PermissionDenied, site, Why::Bits, bits));
         }
-        let block = Block { base: known.base, len: known.len, native: known.native };
-        Ok((self.device(known.device, site)?, block))
+        let (block, at) = self.block_of(span.root)?;
+        Ok((self.device(known.device, site)?, block, at + span.offset))
     }
 
     /// Shows host memory to a device. A range inside one that is registered already shares it and counts; one that

@@ -43,6 +43,14 @@ impl LateLink {
         self.value.set(0);
     }
 
+    /// The item after this one in a list that it is in.
+    pub(super) fn next(&self) -> u32 {
+        self.next.load(Relaxed)
+    }
+    pub(super) fn set_next(&self, next: u32) {
+        self.next.store(next, Relaxed);
+    }
+
     /// As [`LateLink::begin`], after a point, whose timeline the caller watches.
     pub(crate) fn begin_after(&self, point: Point) {
         self.begin();
@@ -104,7 +112,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         self.late.count.fetch_add(1, SeqCst);
         self.bell.interest.fetch_add(1, SeqCst);
         self.late.head.with(|head| {
-            link.next.store(*head, Relaxed);
+            link.set_next(*head);
             *head = item.number();
         });
         self.bell.ring::<E>();
@@ -172,7 +180,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         let mut at = self.late.head.with(core::mem::take);
         while let Some(item) = LateItem::from_number(at) {
             let Some(link) = self.late_link(item) else { break };
-            at = link.next.load(Relaxed);
+            at = link.next();
             let ready = self.late_point(link);
             if ready == Some(false) {
                 self.late.count.fetch_sub(1, AcqRel);
@@ -187,7 +195,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
                 }
             } else {
                 self.late.head.with(|head| {
-                    link.next.store(*head, Relaxed);
+                    link.set_next(*head);
                     *head = item.number();
                 });
             }

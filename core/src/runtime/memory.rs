@@ -64,7 +64,8 @@ pub(crate) struct NewRecord<D> {
 
 impl<D: Device, E: Env> Runtime<D, E> {
     /// Memory of `want.len` bytes on a device. Zero bits mean: device-local memory, all access, transfers and kernels.
-    /// Length 0 gives a record without an address. When memory is short, late frees are run and it is tried again.
+    /// Length 0 gives a record without an address. When memory is short, late frees are
+    /// run, pools are trimmed, and it is tried again.
     ///
     /// # Errors
     /// `InvalidArgument` for an alignment that is no power of two or above 2^30; `ResourceExhausted`; what the backend
@@ -84,7 +85,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         let block = if want.len == 0 {
             Block { base: 0, len: 0, native: 0 }
         } else {
-            self.allocate_block(owner, &want)?
+            self.allocate_block(owner, device, &want)?
         };
         self.enter_record(NewRecord {
             device,
@@ -99,10 +100,14 @@ impl<D: Device, E: Env> Runtime<D, E> {
         })
     }
 
-    fn allocate_block(&self, owner: &'static D, want: &Want) -> Result<Block, Fault> {
+    fn allocate_block(&self, owner: &'static D, device: usize, want: &Want) -> Result<Block, Fault> {
+        if let Some(block) = self.recycled(device, want) {
+            return Ok(block);
+        }
         let block = match owner.allocate(want) {
-            Err(fault) if fault.kind == Kind::ResourceExhausted && self.late_count() > 0 => {
+            Err(fault) if fault.kind == Kind::ResourceExhausted => {
                 self.pass_now();
+                self.trim_all();
                 owner.allocate(want)?
             }
             other => other?,
@@ -138,6 +143,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
             record.refs.store(1, Relaxed);
             record.commit_timeline.set(0);
             record.commit_value.set(0);
+            record.whole.set(0);
             record.state.store(state::RESERVED, Release);
         });
         let Some(handle) = entered else {
@@ -153,9 +159,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         let Some(record) = self.records.get(handle) else { return Err(Self::bug(Site::Allocate)) };
         if let Err(fault) = self.enter_range(record, handle, new.origin) {
             let _ = (new.undo)(owner, record);
-            record.state.store(state::GONE, Release);
-            self.records.end(handle);
-            self.records.reuse(handle.slot());
+            self.end_record(handle.slot());
             return Err(fault);
         }
         self.count(record, true);
@@ -164,9 +168,8 @@ impl<D: Device, E: Env> Runtime<D, E> {
     }
 
     fn enter_range(&self, record: &Record, handle: Handle<Record>, origin: Origin) -> Result<(), Fault> {
-        let Some(range) = Range::of(record.base.get(), record.len.get(), handle.slot()) else {
-            return Ok(());
-        };
+        let range = Range::of(record.base.get(), record.len.get(), handle.slot());
+        let Some(range) = range.filter(|_| origin != Origin::Part) else { return Ok(()) };
         let device = record.device.load(Relaxed) as usize;
         let key = match origin {
             Origin::Registered => registrations_key(device),
@@ -231,8 +234,16 @@ impl<D: Device, E: Env> Runtime<D, E> {
             access: Access::from_bits_retain(body.access.load(Relaxed)),
             usage: Usage::from_bits_retain(body.usage.load(Relaxed)),
         };
+        let whole = Handle::from_raw(body.whole.get());
         core::sync::atomic::fence(Acquire);
-        if live && self.records.live(record) { Ok(known) } else { Err(stale) }
+        if !live || !self.records.live(record) {
+            return Err(stale);
+        }
+        // A part ends with what it is a part of.
+        if whole != Handle::NULL {
+            self.allocation(whole).map_err(|_| stale)?;
+        }
+        Ok(known)
     }
 
     /// The live memory that holds an address, base or interior. With a device the address is exact; alone it is looked
@@ -349,28 +360,53 @@ impl<D: Device, E: Env> Runtime<D, E> {
         }
     }
 
-    /// The backend's own free, outside every lock. Refused, the memory is live again.
+    /// To the device's pool, or to the backend outside every lock. Refused, the memory is live again.
     fn give_back_now(&self, slot: u32, body: &'static Record) -> Result<(), Fault> {
-        let device = self.device(body.device.load(Relaxed) as usize, Site::Free)?;
         body.state.store(state::FREEING, Release);
-        // SAFETY: `undo` was stored from an `Undo<D>` of this runtime's `D`.
-        let undo = unsafe { core::mem::transmute::<usize, Undo<D>>(body.undo.load(Relaxed)) };
-        if let Err(fault) = undo(device, body) {
+        if self.keep(slot, body) {
+            self.count(body, false);
+            return Ok(());
+        }
+        if let Err(fault) = self.undo(body) {
             body.refs.store(1, Relaxed);
             body.state.store(state::LIVE, Release);
             return Err(fault);
         }
+        self.leave_map(slot, body);
+        self.count(body, false);
+        let whole = Handle::from_raw(body.whole.get());
+        self.end_record(slot);
+        if whole != Handle::NULL {
+            // It may have been freed whoever used it: then there is nothing to let go of.
+            let _ = self.release(whole);
+        }
+        Ok(())
+    }
+
+    /// The backend's own free.
+    pub(super) fn undo(&self, body: &Record) -> Result<(), Fault> {
+        let device = self.device(body.device.load(Relaxed) as usize, Site::Free)?;
+        // SAFETY: `undo` was stored from an `Undo<D>` of this runtime's `D`.
+        let undo = unsafe { core::mem::transmute::<usize, Undo<D>>(body.undo.load(Relaxed)) };
+        undo(device, body)
+    }
+
+    pub(super) fn leave_map(&self, slot: u32, body: &Record) {
         let space = body.space.load(Relaxed).checked_sub(1).and_then(|slot| self.spaces.body(slot));
         if let (Some(space), Some(range)) = (space, Range::of(body.base.get(), body.len.get(), slot)) {
             space.ranges.remove(range); // Unless the backend gave the address again already and it was taken over.
         }
-        self.count(body, false);
-        body.state.store(state::GONE, Release);
+    }
+
+    /// The turn of a record whose memory is gone is over.
+    pub(super) fn end_record(&self, slot: u32) {
+        if let Some(body) = self.records.body(slot) {
+            body.state.store(state::GONE, Release);
+        }
         if let Some(handle) = self.records.current(slot) {
             self.records.end(handle);
         }
         self.records.reuse(slot);
-        Ok(())
     }
 
     pub(crate) fn give_back(&self, slot: u32) {
@@ -395,7 +431,7 @@ pub(crate) fn registrations_key(device: usize) -> u64 {
 }
 
 /// Zero bits filled in.
-fn canonical(want: &Want, seen_by_host: bool) -> Want {
+pub(super) fn canonical(want: &Want, seen_by_host: bool) -> Want {
     let mut want = *want;
     if want.kind == 0 {
         want.kind = MemoryType::DEVICE_LOCAL.bits();

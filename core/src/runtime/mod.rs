@@ -7,6 +7,7 @@
 //! except `Lane::submit` and `Gauge::poll`, which run under their own lane's lock and call back nothing but its tick.
 
 mod alloca;
+mod heaps;
 mod host;
 mod lane;
 mod late;
@@ -16,7 +17,9 @@ mod list_run;
 mod list_submit;
 mod memory;
 mod node;
+mod part;
 mod pieces;
+mod pool;
 mod program;
 mod pump;
 mod queue;
@@ -29,6 +32,7 @@ mod transfer;
 mod wait;
 mod work;
 
+pub use heaps::{Compatibility, Heap};
 pub use host::ReleaseFn;
 pub use lane::{Order, Queue};
 pub use list::{
@@ -37,6 +41,7 @@ pub use list::{
 pub use list_room::{ListRoom, ListStorage};
 pub use memory::{Allocation, MEMORY_TYPES_HOST};
 pub use node::{BLOCK as NODE_BYTES, NodeBlock, POINTS_MAX};
+pub use pool::{PoolLimits, PoolStatistics};
 pub use program::{KernelInfo, KernelRecord, ProgramRecord};
 pub use pump::Next;
 pub use queue::QueueOptions;
@@ -56,6 +61,7 @@ use crate::{
 use core::sync::atomic::AtomicU32;
 use late::LateList;
 use node::Nodes;
+use pool::PoolSlot;
 use statistics::StatisticsSlot;
 
 pub(crate) use late::LateLink;
@@ -71,6 +77,7 @@ pub struct Runtime<D: Device, E: Env> {
     pub(crate) kernels: Table<E::Lock, KernelRecord>,
     pub(crate) works: Table<E::Lock, WorkSlot<D, E>>,
     pub(crate) statistics: Table<E::Lock, StatisticsSlot<E>>,
+    pub(crate) pools: Table<E::Lock, PoolSlot<E>>,
     pub(crate) nodes: Nodes<E::Lock>,
     pub(crate) late: LateList<E::Lock>,
     pub(crate) failures: &'static Failures,
@@ -97,6 +104,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
             kernels: Table::new(parts.kernels, realm),
             works: Table::new(parts.works, realm),
             statistics: Table::new(parts.statistics, realm),
+            pools: Table::new(parts.pools, realm),
             nodes: Nodes::new(parts.nodes),
             late: LateList::NEW,
             failures: parts.failures,

@@ -128,6 +128,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
             in_time = E::sleep(&self.bell.epoch, seen, until, at_most);
         }
         self.pass_now(); // Whoever else pumps may be in the middle of the late list.
+        self.trim_all();
         self.bell.interest.fetch_sub(1, Relaxed);
         in_time && self.late_count() == 0
     }

@@ -136,6 +136,11 @@ impl Parameters {
         Ok(())
     }
 
+    /// Whether an archive was opened under this scope.
+    pub fn has_scope(&self, scope: &str) -> bool {
+        self.files.iter().any(|known| known.scope == scope)
+    }
+
     /// The archives with their scopes.
     pub fn files(&self) -> impl Iterator<Item = (&str, &ArchiveFile)> {
         self.files.iter().map(|scoped| (scoped.scope.as_str(), &*scoped.file))
