@@ -4,6 +4,7 @@
 //! `tidy/`.
 #![deny(unsafe_code)]
 
+mod abi;
 mod bench;
 mod ci;
 mod conformance;
@@ -36,6 +37,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "demo", line: demo::LINE, help: demo::HELP, run: demo::main },
     Command { name: "test", line: test::LINE, help: test::HELP, run: test::main },
     Command { name: "conformance", line: conformance::LINE, help: conformance::HELP, run: conformance::main },
+    Command { name: "abi", line: abi::LINE, help: abi::HELP, run: abi::main },
     Command { name: "bench", line: bench::LINE, help: bench::HELP, run: bench::main },
     Command { name: "fuzz", line: fuzz::LINE, help: fuzz::HELP, run: fuzz::main },
     Command { name: "tidy", line: tidy::LINE, help: tidy::HELP, run: tidy::main },
