@@ -38,6 +38,7 @@ enum End {
 const STEPS: &[Step] = &[
     Step { name: "fmt", stops: false, unable: able, run: fmt },
     Step { name: "tidy", stops: false, unable: able, run: |_| tidy::main(&[]) },
+    Step { name: "abi", stops: false, unable: able, run: |w| crate::abi::check(&w.root, false) },
     Step { name: "core", stops: true, unable: |w| without(w, "wharf-core"), run: core },
     Step { name: "clippy", stops: false, unable: able, run: clippy },
     Step { name: "test", stops: false, unable: able, run: |_| test::main(&[]) },

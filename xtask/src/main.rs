@@ -14,6 +14,7 @@ mod embedded;
 mod fail;
 mod freestanding;
 mod fuzz;
+mod new_plugin;
 mod plugins;
 mod shell;
 mod test;
@@ -38,6 +39,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "test", line: test::LINE, help: test::HELP, run: test::main },
     Command { name: "conformance", line: conformance::LINE, help: conformance::HELP, run: conformance::main },
     Command { name: "abi", line: abi::LINE, help: abi::HELP, run: abi::main },
+    Command { name: "new-plugin", line: new_plugin::LINE, help: new_plugin::HELP, run: new_plugin::main },
     Command { name: "bench", line: bench::LINE, help: bench::HELP, run: bench::main },
     Command { name: "fuzz", line: fuzz::LINE, help: fuzz::HELP, run: fuzz::main },
     Command { name: "tidy", line: tidy::LINE, help: tidy::HELP, run: tidy::main },
