@@ -78,7 +78,8 @@ fn any_and_all_over_two_timelines() {
     let c = rt.timeline(0).unwrap();
     rt.fail(c, &root_cause()).unwrap();
     let with_failed = [points[0], Point { timeline: c, value: 1 }];
-    assert_eq!(rt.wait_any(&with_failed, None).unwrap_err().kind, Kind::DataLoss, "a failure ends ANY too");
+    assert_eq!(rt.wait_any(&with_failed, None), Err(root_cause()), "a failure ends ANY too, and comes whole");
+    assert_eq!(rt.wait_all(&with_failed, None), Err(root_cause()));
 }
 
 #[test]
