@@ -364,3 +364,27 @@ fn memory_that_cannot_be_had_in_order_fails_the_signals() {
     rt.dealloca(q, plain, &Around::NONE).unwrap();
     assert!(rt.allocation(plain).is_ok(), "memory allocated at once is its owner's to free");
 }
+
+#[test]
+fn memory_whose_return_was_reached_takes_no_new_work() {
+    let (rt, sims) = growing(1);
+    let (q, busy) = (rt.queue(0, Default::default()).unwrap(), rt.queue(0, Default::default()).unwrap());
+    let (m, _) = rt.alloca(q, &want(64), &Around::NONE).unwrap();
+    let span = Span { root: m, offset: 0, len: 64 };
+    rt.submit(busy, &[], Op::Barrier, &[], Hint::None).unwrap();
+    let end = rt.dealloca(q, m, &Around::NONE).unwrap().unwrap();
+    rt.fill(q, &span, &[9], &Around::NONE).unwrap();
+    sims[0].0.step(0);
+    sims[0].0.step(0);
+    rt.wait(end, Some(0)).unwrap();
+    rt.poll();
+    assert_eq!(sims[0].0.frees.load(SeqCst), 0, "the second queue might use it");
+    // The first queue was found to be done with it, so nothing may come to it any more.
+    sims[0].0.step(0);
+    rt.poll();
+    assert_eq!(rt.fill(q, &span, &[7], &Around::NONE).unwrap_err().kind, Kind::InvalidHandle);
+    assert_eq!(rt.dealloca(q, m, &Around::NONE).unwrap_err().kind, Kind::FailedPrecondition);
+    sims[0].0.drain();
+    rt.poll();
+    assert_eq!(sims[0].0.frees.load(SeqCst), 1);
+}
