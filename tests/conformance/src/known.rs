@@ -43,6 +43,13 @@ pub const KNOWN: &[Known] = &[
         reason: "the engine refuses updates above 64 bytes, caps do not say so and core does not split them",
     },
     Known {
+        case: "pipeline.update_above_64k",
+        backends: &["dma"],
+        modes: &[],
+        forms: &[],
+        reason: "the engine refuses updates above 64 bytes, caps do not say so and core does not split them",
+    },
+    Known {
         case: "list.update_64k",
         backends: &["dma"],
         modes: &[],

@@ -62,6 +62,16 @@ pub trait Memory {
     fn free(&self, record: Handle<Record>) -> Result<(), Fault>;
     fn is_late(&self, record: Handle<Record>) -> bool;
     fn frees_refused(&self) -> u32;
+    /// # Errors
+    /// As `Runtime::alloca`.
+    fn alloca(
+        &self,
+        queue: Queue,
+        want: &Want,
+        around: &Around<'_>,
+    ) -> Result<(Handle<Record>, Option<Point>), Fault>;
+    fn dealloca(&self, queue: Queue, record: Handle<Record>, around: &Around<'_>) -> Submitted;
+    fn touchable_now(&self, record: Handle<Record>) -> Result<(), Fault>;
 }
 
 /// The host's view of memory.

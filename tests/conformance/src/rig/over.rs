@@ -98,6 +98,20 @@ impl<D: Backend> Memory for Over<D> {
     fn frees_refused(&self) -> u32 {
         self.0.frees_refused()
     }
+    fn alloca(
+        &self,
+        queue: Queue,
+        want: &Want,
+        around: &Around<'_>,
+    ) -> Result<(Handle<Record>, Option<Point>), Fault> {
+        self.0.alloca(queue.of(), want, around)
+    }
+    fn dealloca(&self, queue: Queue, record: Handle<Record>, around: &Around<'_>) -> Submitted {
+        self.0.dealloca(queue.of(), record, around)
+    }
+    fn touchable_now(&self, record: Handle<Record>) -> Result<(), Fault> {
+        self.0.touchable_now(record)
+    }
 }
 
 impl<D: Backend> View for Over<D> {
