@@ -443,3 +443,28 @@ fn memory_freed_while_its_chunk_is_made_is_not_written() {
     assert_eq!(sims[0].0.submits.load(SeqCst), 0, "the memory had gone back to the device");
     assert_eq!(rt.query(done).unwrap_err().kind, Kind::InvalidHandle);
 }
+
+/// Every byte of an entry above 4 GiB goes out once, in chunks that fit 32 bits.
+#[test]
+fn an_entry_above_4_gib_is_cut_and_no_byte_is_lost() {
+    struct One(u64);
+    impl Pieces for One {
+        fn count(&self) -> u32 {
+            1
+        }
+        fn piece(&self, _: u32) -> Result<Piece, Fault> {
+            Ok(Piece { stored: Side::Memory(1 << 40), root: Handle::NULL, offset: 3, len: self.0 })
+        }
+    }
+    for len in [1u64 << 32, (1 << 32) + 64, 3 << 32, (1 << 35) + 1] {
+        let totals = check(&One(len), Direction::In).unwrap();
+        let (mut plan, mut at) = (Plan::new(&totals, 8), 0);
+        while let Some(chunk) = plan.next(&One(len), |_| true).unwrap() {
+            let Side::Memory(from) = chunk.piece.stored else { panic!("{chunk:?}") };
+            assert_eq!((from, chunk.piece.offset), ((1 << 40) + at, 3 + at), "in the order of the entry");
+            assert!(chunk.piece.len > 0 && chunk.piece.len <= CHUNK_MAX);
+            at += chunk.piece.len;
+        }
+        assert_eq!(at, len);
+    }
+}

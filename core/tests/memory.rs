@@ -388,3 +388,37 @@ fn memory_whose_return_was_reached_takes_no_new_work() {
     rt.poll();
     assert_eq!(sims[0].0.frees.load(SeqCst), 1);
 }
+
+/// Names and values of the base header, `hal/buffer.h`.
+#[test]
+fn bits_have_the_base_headers_values() {
+    let kinds = [
+        (MemoryType::TRANSIENT, 1),
+        (MemoryType::HOST_VISIBLE, 2),
+        (MemoryType::HOST_COHERENT, 4),
+        (MemoryType::HOST_CACHED, 8),
+        (MemoryType::HOST_LOCAL, 6),
+        (MemoryType::DEVICE_VISIBLE, 16),
+        (MemoryType::DEVICE_LOCAL, 48),
+    ];
+    kinds.iter().for_each(|(bits, value)| assert_eq!(bits.bits(), *value));
+    let access = [
+        (Access::READ, 1),
+        (Access::WRITE, 2),
+        (Access::DISCARD, 4),
+        (Access::DISCARD_WRITE, 6),
+        (Access::MAY_ALIAS, 8),
+        (Access::ANY, 16),
+        (Access::ALL, 7),
+    ];
+    access.iter().for_each(|(bits, value)| assert_eq!(bits.bits(), *value));
+    let usage = [
+        (Usage::CONSTANT, 1),
+        (Usage::TRANSFER, 2),
+        (Usage::MAPPING, 4),
+        (Usage::DISPATCH, 8),
+        (Usage::ALL, 14),
+    ];
+    usage.iter().for_each(|(bits, value)| assert_eq!(bits.bits(), *value));
+    assert_eq!([Overlap::Disjoint as u8, Overlap::Partial as u8, Overlap::Complete as u8], [0, 1, 2]);
+}
