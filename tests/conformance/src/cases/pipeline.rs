@@ -7,7 +7,14 @@ use crate::{
     ensure_eq,
     need::Need::*,
 };
-use wharf_core::{bits::Usage, buffer::WHOLE, device::Want, fault::Kind, runtime::Around, timeline::Look};
+use wharf_core::{
+    bits::{MemoryType, Usage},
+    buffer::WHOLE,
+    device::Want,
+    fault::Kind,
+    runtime::Around,
+    timeline::Look,
+};
 
 cases! {
     "pipeline.copy_sizes_and_alignments", [], "copies of every size and phase of both sides, guards stay (iree CopySizeAndAlignmentClasses)" => copies;
@@ -21,6 +28,7 @@ cases! {
     "pipeline.barrier_signals", [], "a barrier signals once everything before it has ended (iree BarrierSignals)" => barrier_signals;
     "pipeline.barrier_preserves_order", [Lanes(3)], "a barrier stands between a fill and a copy on two queues (iree BarrierPreservesOrdering)" => barrier_order;
     "pipeline.held_patterns", [], "fills of 1, 2, 3, 4, 8 and 16 bytes behind a closed gate do not run early and are right then (liboffload olMemFill Enqueue)" => held_patterns;
+    "pipeline.prefetch_is_a_hint", [], "memory of every kind and length is prefetched both ways, in order, and keeps its bytes; past the end is OutOfRange (liboffload olMemPrefetch)" => prefetch;
     "pipeline.whole_is_no_length", [], "the number that stands for the rest is no length of an operation: OutOfRange (iree 1.1, 6.1 row 2)" => whole;
     "pipeline.usage_of_every_operation", [], "each side of each transfer needs transfer usage (iree 1.1, 1.4)" => usage;
 }
@@ -175,6 +183,26 @@ fn held_patterns(ctx: &Ctx) -> Outcome {
         same(&before.bytes(), &expected)?;
         expected[5..5 + len].copy_from_slice(&all.repeat(len / step));
         same(&ctx.read_all(queue, root)?, &expected)?;
+    }
+    Ok(())
+}
+
+fn prefetch(ctx: &Ctx) -> Outcome {
+    let queue = ctx.in_order()?;
+    let managed = (MemoryType::HOST_LOCAL | MemoryType::DEVICE_LOCAL).bits();
+    for kind in [0, managed] {
+        let Ok(root) = ctx.allocate(0, &Want { kind, ..want(100) }) else { continue };
+        ctx.fill(queue, &span(root, 0, 100), &[kind as u8], &Around::NONE)?;
+        for (offset, len, to_host) in [(0, 100, false), (0, 100, true), (40, 7, true), (100, 0, false)] {
+            let before = ctx.tail(queue)?.value;
+            let end = point(ctx.prefetch(queue, &span(root, offset, len), to_host, &Around::NONE)?)?;
+            ensure_eq!(end.value, before + 1);
+        }
+        same(&ctx.read_all(queue, root)?, &[kind as u8; 100])?;
+        let past = span(root, 100, 1);
+        refused(ctx.prefetch(queue, &past, true, &Around::NONE), Kind::OutOfRange)?;
+        ctx.free(root)?;
+        refused(ctx.prefetch(queue, &span(root, 0, 1), true, &Around::NONE), Kind::InvalidHandle)?;
     }
     Ok(())
 }

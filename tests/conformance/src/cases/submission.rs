@@ -2,7 +2,7 @@
 
 use super::cases;
 use crate::{
-    case::{Fail, Outcome, same},
+    case::{Fail, Outcome, refused, same},
     ctx::{Ctx, around, at, point, span},
     ensure, ensure_eq,
     need::Need::*,
@@ -29,6 +29,7 @@ cases! {
     "submit.signals_work_and_host", [Lanes(2)], "an operation's signal lets another and the host go on (iree DeviceBatchSignalAnotherAndHost)" => signals_both;
     "submit.smaller_value_after", [], "a wait for less than was signalled is met (iree BatchWaitingOnSmallerValueAfterSignaled)" => |ctx| smaller(ctx, true);
     "submit.smaller_value_before", [], "a wait for less than will be signalled is met by the signal (iree BatchWaitingOnSmallerValueBeforeSignaled)" => |ctx| smaller(ctx, false);
+    "submit.a_timeline_twice_needs_the_larger", [], "a timeline twice among the waits: the larger value counts, in every kind of wait (iree 1.3 fence insert)" => twice;
     "submit.many_events", [Lanes(6)], "queue i waits for i events of each queue before it (liboffload olWaitEvents MultipleEvents)" => many_events;
     "submit.every_kind_of_failure", [], "every kind of failure, with site, reason and numbers, reaches a point behind three operations (iree FailurePreservesStatusCode, PropagateFailSignal)" => every_kind;
     "submit.failed_work_wakes_all_and_any", [], "waits for all and for any of host and work points end with the failure of the work (iree DeviceMultiWaitThenFail, MultiWaitThenFail)" => failed_work;
@@ -215,6 +216,22 @@ fn smaller(ctx: &Ctx, after: bool) -> Outcome {
         ctx.signal(timeline, 50)?;
     }
     ctx.reach(end)
+}
+
+fn twice(ctx: &Ctx) -> Outcome {
+    for values in [[3, 40], [40, 3]] {
+        let (queue, timeline) = (ctx.in_order()?, ctx.new_timeline(0)?);
+        let points = values.map(|value| at(timeline, value));
+        let end = point(ctx.barrier(queue, &around(&points, &[]))?)?;
+        ctx.signal(timeline, 5)?;
+        ctx.ahead(end)?;
+        refused(ctx.wait_all(&points, Some(0)), Kind::DeadlineExceeded)?;
+        ctx.wait_any(&points, Some(0))?;
+        ctx.signal(timeline, 40)?;
+        ctx.reach(end)?;
+        ctx.wait_all(&points, ctx.soon())?;
+    }
+    Ok(())
 }
 
 fn many_events(ctx: &Ctx) -> Outcome {

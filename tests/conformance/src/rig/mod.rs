@@ -142,6 +142,7 @@ pub trait Queues {
     unsafe fn copy_out(&self, queue: Queue, from: &Span, to: *mut u8, around: &Around<'_>) -> Submitted;
     fn fill(&self, queue: Queue, to: &Span, pattern: &[u8], around: &Around<'_>) -> Submitted;
     fn update(&self, queue: Queue, to: &Span, bytes: &[u8], around: &Around<'_>) -> Submitted;
+    fn prefetch(&self, queue: Queue, span: &Span, to_host: bool, around: &Around<'_>) -> Submitted;
     fn launch(
         &self,
         queue: Queue,

@@ -247,6 +247,9 @@ impl<D: Backend> Queues for Over<D> {
     fn update(&self, queue: Queue, to: &Span, bytes: &[u8], around: &Around<'_>) -> Submitted {
         self.0.update(queue.of(), to, bytes, around)
     }
+    fn prefetch(&self, queue: Queue, span: &Span, to_host: bool, around: &Around<'_>) -> Submitted {
+        self.0.prefetch(queue.of(), span, to_host, around)
+    }
     fn launch(
         &self,
         queue: Queue,
