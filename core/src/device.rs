@@ -380,7 +380,7 @@ pub trait Programs: Device {
 pub trait HostAccess: Device {
     /// A host address of `len` bytes at `offset` of the block; offset and length were checked.
     fn map(&self, block: &Block, offset: u64, len: u64) -> Result<*mut u8, Fault>;
-    /// Ends a mapping.
+    /// Ends a mapping. One that has ended already is left as it is, without an error.
     fn unmap(&self, block: &Block, offset: u64, len: u64) -> Result<(), Fault>;
     /// Makes host writes visible to the device (`to_device`), or device writes visible to the host.
     fn sync(&self, block: &Block, offset: u64, len: u64, to_device: bool) -> Result<(), Fault>;

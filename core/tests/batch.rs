@@ -443,3 +443,78 @@ fn memory_freed_while_its_chunk_is_made_is_not_written() {
     assert_eq!(sims[0].0.submits.load(SeqCst), 0, "the memory had gone back to the device");
     assert_eq!(rt.query(done).unwrap_err().kind, Kind::InvalidHandle);
 }
+
+/// Every byte of an entry above 4 GiB goes out once, in chunks that fit 32 bits.
+#[test]
+fn an_entry_above_4_gib_is_cut_and_no_byte_is_lost() {
+    struct One(u64);
+    impl Pieces for One {
+        fn count(&self) -> u32 {
+            1
+        }
+        fn piece(&self, _: u32) -> Result<Piece, Fault> {
+            Ok(Piece { stored: Side::Memory(1 << 40), root: Handle::NULL, offset: 3, len: self.0 })
+        }
+    }
+    for len in [1u64 << 32, (1 << 32) + 64, 3 << 32, (1 << 35) + 1] {
+        let totals = check(&One(len), Direction::In).unwrap();
+        let (mut plan, mut at) = (Plan::new(&totals, 8), 0);
+        while let Some(chunk) = plan.next(&One(len), |_| true).unwrap() {
+            let Side::Memory(from) = chunk.piece.stored else { panic!("{chunk:?}") };
+            assert_eq!((from, chunk.piece.offset), ((1 << 40) + at, 3 + at), "in the order of the entry");
+            assert!(chunk.piece.len > 0 && chunk.piece.len <= CHUNK_MAX);
+            at += chunk.piece.len;
+        }
+        assert_eq!(at, len);
+    }
+}
+
+/// Pieces of memory by address, offset in the buffer and length.
+struct Spans(Vec<(u64, u64, u64)>);
+impl Pieces for Spans {
+    fn count(&self) -> u32 {
+        self.0.len() as u32
+    }
+    fn piece(&self, i: u32) -> Result<Piece, Fault> {
+        let (at, offset, len) = self.0[i as usize];
+        Ok(Piece { stored: Side::Memory(at), root: Handle::NULL, offset, len })
+    }
+}
+
+#[test]
+fn neighbours_are_moved_together() {
+    let count = |spans: &Spans| {
+        let totals = check(spans, Direction::In).unwrap();
+        let (mut plan, mut chunks, mut moved) = (Plan::new(&totals, 4), 0, 0);
+        while let Some(chunk) = plan.next(spans, |_| true).unwrap() {
+            (chunks, moved) = (chunks + 1, moved + chunk.piece.len);
+        }
+        assert_eq!(moved, totals.bytes);
+        (chunks, totals.bytes.div_ceil(plan.chunk_bytes()))
+    };
+    let at = 1 << 32;
+    let (chunks, least) = count(&Spans((0..20_000).map(|i| (at + i * 100, i * 100, 100)).collect()));
+    assert!(chunks <= least + 4, "{chunks} chunks, {least} would do");
+    // Neighbours on one side only are none.
+    let (chunks, _) = count(&Spans((0..200).map(|i| (at + i * 100, i * 101, 100)).collect()));
+    assert_eq!(chunks, 200);
+    let (chunks, _) = count(&Spans((0..200).map(|i| (at + i * 101, i * 100, 100)).collect()));
+    assert_eq!(chunks, 200);
+    // What is empty costs nothing and parts nothing.
+    let (chunks, _) = count(&Spans(vec![(at, 0, 100), (7, 50, 0), (at + 100, 100, 100), (0, 0, 0)]));
+    assert!(chunks <= 2, "{chunks}");
+}
+
+#[test]
+fn a_queue_that_is_done_sooner_gets_more() {
+    let spans = Spans((0..1000).map(|i| ((1 << 32) + i * 70_000, i * 70_000, 65_000)).collect());
+    let totals = check(&spans, Direction::In).unwrap();
+    let (mut plan, mut each) = (Plan::new(&totals, 2), [0, 0]);
+    while let Some(chunk) = plan.next(&spans, |_| true).unwrap() {
+        each[chunk.lane] += 1;
+        if chunk.lane == 0 {
+            plan.retire(&chunk);
+        }
+    }
+    assert!(each[0] > 900 && each[1] > 0, "{each:?}: what has ended is outstanding no more");
+}

@@ -364,3 +364,61 @@ fn memory_that_cannot_be_had_in_order_fails_the_signals() {
     rt.dealloca(q, plain, &Around::NONE).unwrap();
     assert!(rt.allocation(plain).is_ok(), "memory allocated at once is its owner's to free");
 }
+
+#[test]
+fn memory_whose_return_was_reached_takes_no_new_work() {
+    let (rt, sims) = growing(1);
+    let (q, busy) = (rt.queue(0, Default::default()).unwrap(), rt.queue(0, Default::default()).unwrap());
+    let (m, _) = rt.alloca(q, &want(64), &Around::NONE).unwrap();
+    let span = Span { root: m, offset: 0, len: 64 };
+    rt.submit(busy, &[], Op::Barrier, &[], Hint::None).unwrap();
+    let end = rt.dealloca(q, m, &Around::NONE).unwrap().unwrap();
+    rt.fill(q, &span, &[9], &Around::NONE).unwrap();
+    sims[0].0.step(0);
+    sims[0].0.step(0);
+    rt.wait(end, Some(0)).unwrap();
+    rt.poll();
+    assert_eq!(sims[0].0.frees.load(SeqCst), 0, "the second queue might use it");
+    // The first queue was found to be done with it, so nothing may come to it any more.
+    sims[0].0.step(0);
+    rt.poll();
+    assert_eq!(rt.fill(q, &span, &[7], &Around::NONE).unwrap_err().kind, Kind::InvalidHandle);
+    assert_eq!(rt.dealloca(q, m, &Around::NONE).unwrap_err().kind, Kind::FailedPrecondition);
+    sims[0].0.drain();
+    rt.poll();
+    assert_eq!(sims[0].0.frees.load(SeqCst), 1);
+}
+
+/// Names and values of the base header, `hal/buffer.h`.
+#[test]
+fn bits_have_the_base_headers_values() {
+    let kinds = [
+        (MemoryType::TRANSIENT, 1),
+        (MemoryType::HOST_VISIBLE, 2),
+        (MemoryType::HOST_COHERENT, 4),
+        (MemoryType::HOST_CACHED, 8),
+        (MemoryType::HOST_LOCAL, 6),
+        (MemoryType::DEVICE_VISIBLE, 16),
+        (MemoryType::DEVICE_LOCAL, 48),
+    ];
+    kinds.iter().for_each(|(bits, value)| assert_eq!(bits.bits(), *value));
+    let access = [
+        (Access::READ, 1),
+        (Access::WRITE, 2),
+        (Access::DISCARD, 4),
+        (Access::DISCARD_WRITE, 6),
+        (Access::MAY_ALIAS, 8),
+        (Access::ANY, 16),
+        (Access::ALL, 7),
+    ];
+    access.iter().for_each(|(bits, value)| assert_eq!(bits.bits(), *value));
+    let usage = [
+        (Usage::CONSTANT, 1),
+        (Usage::TRANSFER, 2),
+        (Usage::MAPPING, 4),
+        (Usage::DISPATCH, 8),
+        (Usage::ALL, 14),
+    ];
+    usage.iter().for_each(|(bits, value)| assert_eq!(bits.bits(), *value));
+    assert_eq!([Overlap::Disjoint as u8, Overlap::Partial as u8, Overlap::Complete as u8], [0, 1, 2]);
+}

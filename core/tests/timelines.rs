@@ -78,7 +78,8 @@ fn any_and_all_over_two_timelines() {
     let c = rt.timeline(0).unwrap();
     rt.fail(c, &root_cause()).unwrap();
     let with_failed = [points[0], Point { timeline: c, value: 1 }];
-    assert_eq!(rt.wait_any(&with_failed, None).unwrap_err().kind, Kind::DataLoss, "a failure ends ANY too");
+    assert_eq!(rt.wait_any(&with_failed, None), Err(root_cause()), "a failure ends ANY too, and comes whole");
+    assert_eq!(rt.wait_all(&with_failed, None), Err(root_cause()));
 }
 
 #[test]
@@ -513,4 +514,32 @@ fn a_wait_on_a_queue_of_free_order_holds_nothing_else_though_the_backend_could_w
     sims[0].0.drain();
     rt.poll();
     assert_eq!(rt.query(done[0]), Ok(1));
+}
+
+#[test]
+fn an_operation_has_at_most_1024_points_to_wait_for_and_as_many_to_signal() {
+    assert_eq!(POINTS_MAX, 1024);
+    let (rt, sims) = growing(1);
+    let q = rt.queue(0, in_order()).unwrap();
+    let points = |count: usize| -> Vec<Point> {
+        (0..count).map(|_| Point { timeline: rt.timeline(0).unwrap(), value: 1 }).collect()
+    };
+    let (waits, signals) = (points(POINTS_MAX + 1), points(POINTS_MAX + 1));
+    let most = POINTS_MAX;
+    let p = rt.submit(q, &waits[..most], Op::Barrier, &signals[..most], Hint::None).unwrap().unwrap();
+    let other = points(1);
+    let too_many_waits = rt.submit(q, &waits, Op::Barrier, &other, Hint::None).unwrap_err();
+    assert_eq!(
+        (too_many_waits.kind, rt.query(other[0].timeline)),
+        (Kind::ResourceExhausted, Err(too_many_waits))
+    );
+    let late = points(POINTS_MAX + 1);
+    assert_eq!(kind(rt.submit(q, &waits[..1], Op::Barrier, &late, Hint::None)), Kind::ResourceExhausted);
+    assert!(late.iter().all(|point| rt.query(point.timeline).is_err()), "each is told");
+    waits[..most].iter().for_each(|wait| rt.signal(wait.timeline, 1).unwrap());
+    rt.poll();
+    sims[0].0.drain();
+    rt.poll();
+    rt.wait(p, Some(0)).unwrap();
+    assert!(signals[..most].iter().all(|signal| rt.query(signal.timeline) == Ok(1)));
 }

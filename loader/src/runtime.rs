@@ -171,6 +171,16 @@ impl Candidate {
     }
 }
 
+/// Fewer bytes of a stable id name nothing.
+const STABLE_PREFIX_MIN: usize = 4;
+
+fn several(name: &str, found: &[&Device]) -> Error {
+    let each: Vec<String> =
+        found.iter().map(|d| format!("{} ({})", d.id(), d.stable_id().unwrap_or_default())).collect();
+    let message = format!("`{}` may be any of {}", near::escaped(name), each.join(", "));
+    Error::new(ErrorKind::NoSuchDevice, message).next("give more of the stable id, or the id")
+}
+
 impl Runtime {
     /// A runtime over the plugins that are found where they usually are.
     pub fn open() -> Runtime {
@@ -217,20 +227,27 @@ impl Runtime {
         all
     }
 
-    /// A device by its id ("host:0"), by a backend's name for its first, or by its stable id. A device that is named is
-    /// this one or an error; none stands in for another.
+    /// A device by its id ("host:0"), by a backend's name for its first, or by its stable id, of which the beginning will
+    /// do. A device that is named is this one or an error; none stands in for another.
     ///
     /// # Errors
-    /// [`ErrorKind::NoSuchDevice`] with the names that there are, and the reason why a backend of that name has none.
+    /// [`ErrorKind::NoSuchDevice`] with the names that there are, and the reason why a backend of that name has none; or
+    /// with those whose stable ids begin so, if they are several.
     pub fn device(&self, name: &str) -> Result<Device> {
         let all = self.devices();
         if let Some(device) = all.iter().find(|d| d.id() == name || d.backend() == name) {
             return Ok(device.clone());
         }
-        let mut stable: Vec<&Device> =
-            all.iter().filter(|d| d.stable_id().is_some_and(|id| id == name)).collect();
-        if stable.len() == 1 {
-            return Ok(stable.remove(0).clone());
+        let stable = |fits: &dyn Fn(&str) -> bool| -> Vec<&Device> {
+            all.iter().filter(|d| d.stable_id().is_some_and(|id| fits(&id))).collect()
+        };
+        let begins = |id: &str| name.len() >= STABLE_PREFIX_MIN && id.starts_with(name);
+        for found in [stable(&|id| id == name), stable(&begins)] {
+            match found[..] {
+                [] => {}
+                [one] => return Ok(one.clone()),
+                _ => return Err(several(name, &found)),
+            }
         }
         let there = near::there_are(name, "devices", all.iter().map(Device::id));
         let mut message = format!("no device `{}`{there}", near::escaped(name));

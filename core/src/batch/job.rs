@@ -114,6 +114,9 @@ impl<D: Device, E: Env, S: Pieces, const FLIGHT: usize> Batch<D, E, S, FLIGHT> {
             return Err(Fault::caller(Kind::InvalidArgument, Site::Batch, Why::Mismatch, given));
         }
         let mut plan = Plan::new(totals, lanes);
+        if feeders != 0 {
+            plan.far();
+        }
         if let Some(staging) = &options.staging {
             plan.at_most(staging.slot_len);
         }

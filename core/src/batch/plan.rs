@@ -12,6 +12,8 @@ pub const OP_COST: u64 = 16 << 10;
 pub const CHUNK_MIN: u64 = 64 << 10;
 /// See [`CHUNK_MIN`].
 pub const CHUNK_MAX: u64 = 4 << 20;
+/// Smallest size of a chunk that comes from a file or another device, where each operation may cost milliseconds.
+pub const CHUNK_FAR_MIN: u64 = 2 << 20;
 /// Chunks of cut entries begin at multiples of this, so that the phase of any splat is that of its entry.
 const CHUNK_STEP: u64 = 4096;
 
@@ -42,6 +44,11 @@ impl Plan {
         let fair = totals.bytes / (lanes as u64 * 128);
         let chunk = fair.clamp(CHUNK_MIN, CHUNK_MAX).next_multiple_of(CHUNK_STEP);
         Plan { next: 0, into: 0, chunk, lanes, issued: [0; LANES_MAX], retired: [0; LANES_MAX] }
+    }
+
+    /// Chunks of at least [`CHUNK_FAR_MIN`], where entries are that long.
+    pub fn far(&mut self) {
+        self.chunk = self.chunk.max(CHUNK_FAR_MIN);
     }
 
     /// Chunks of at most so many bytes, a multiple of 4096.

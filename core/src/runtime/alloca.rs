@@ -142,6 +142,15 @@ impl<D: Device, E: Env> Runtime<D, E> {
         }
     }
 
+    /// A return whose point was reached: nothing new may use the memory.
+    pub(crate) fn close_now(&self, item: LateItem) {
+        if let LateItem::Record(slot) = item
+            && let Some(body) = self.records.body(slot)
+        {
+            body.go(state::CLOSING, state::LATE);
+        }
+    }
+
     /// A return that failed: the memory is live again.
     pub(crate) fn keep_open(&self, item: LateItem) {
         if let LateItem::Record(slot) = item

@@ -36,7 +36,7 @@ impl<D: HostAccess, E: Env> Runtime<D, E> {
         device.map(&block, offset, span.len)
     }
 
-    /// Ends a mapping.
+    /// Ends a mapping. A second time does no harm.
     ///
     /// # Errors
     /// `InvalidHandle`; what the backend says.

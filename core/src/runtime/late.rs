@@ -182,6 +182,9 @@ impl<D: Device, E: Env> Runtime<D, E> {
             let Some(link) = self.late_link(item) else { break };
             at = link.next();
             let ready = self.late_point(link);
+            if ready == Some(true) {
+                self.close_now(item); // Before the lanes are looked at: what comes later must not use it.
+            }
             if ready == Some(false) {
                 self.late.count.fetch_sub(1, AcqRel);
                 self.bell.interest.fetch_sub(1, Relaxed);

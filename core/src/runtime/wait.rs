@@ -133,7 +133,8 @@ impl<D: Device, E: Env> Runtime<D, E> {
                 match self.look(*point) {
                     Ok(Look::Reached) => {}
                     Ok(Look::Ahead) => all = false,
-                    Ok(Look::Failed(fault)) | Err(fault) => return Some(Err(fault.at(Site::Wait))),
+                    Ok(Look::Failed(fault)) => return Some(Err(fault)), // Whole, as its cause gave it.
+                    Err(fault) => return Some(Err(fault.at(Site::Wait))),
                 }
             }
             all.then_some(Ok(()))
@@ -151,7 +152,8 @@ impl<D: Device, E: Env> Runtime<D, E> {
                 match self.look(*point) {
                     Ok(Look::Reached) => any = true,
                     Ok(Look::Ahead) => {}
-                    Ok(Look::Failed(fault)) | Err(fault) => return Some(Err(fault.at(Site::Wait))),
+                    Ok(Look::Failed(fault)) => return Some(Err(fault)), // Whole, as its cause gave it.
+                    Err(fault) => return Some(Err(fault.at(Site::Wait))),
                 }
             }
             any.then_some(Ok(()))

@@ -231,6 +231,21 @@ impl Ctx {
         Ok(self.note(self.rig.allocate(device, want)?))
     }
 
+    /// `Runtime::alloca`, noted.
+    ///
+    /// # Errors
+    /// As `Runtime::alloca`.
+    #[track_caller]
+    pub fn alloca(
+        &self,
+        queue: Queue,
+        want: &Want,
+        around: &Around<'_>,
+    ) -> Outcome<(Handle<Record>, Option<Point>)> {
+        let (record, end) = self.rig.alloca(queue, want, around)?;
+        Ok((self.note(record), end))
+    }
+
     /// `Runtime::load`, noted.
     ///
     /// # Errors
@@ -393,6 +408,20 @@ impl Ctx {
         assert!(from.len <= to.len(), "the case copies past its host memory");
         // SAFETY: as long as said, and given back after the queues have drained.
         unsafe { self.rig.copy_out(queue, from, to.ptr(), around) }
+    }
+
+    /// A copy in or out that must be refused, whatever length it names.
+    ///
+    /// # Errors
+    /// As `Runtime::copy_in`, as `Runtime::copy_out`.
+    pub fn copy_raw(&self, queue: Queue, host: Host, span: &Span, into: bool) -> crate::rig::Submitted {
+        if into {
+            // SAFETY: nothing is copied, since no memory has a span of that length; the caller sees that it is refused.
+            unsafe { self.rig.copy_in(queue, host.ptr(), span, &Around::NONE) }
+        } else {
+            // SAFETY: as above.
+            unsafe { self.rig.copy_out(queue, span, host.ptr(), &Around::NONE) }
+        }
     }
 
     /// Writes bytes and waits.

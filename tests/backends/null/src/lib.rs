@@ -163,8 +163,9 @@ impl HostAccess for Null {
         self.space().map(block.base, offset, len)
     }
 
-    fn unmap(&self, block: &Block, offset: u64, len: u64) -> Result<(), Fault> {
-        self.space().unmap(block.base, offset, len)
+    fn unmap(&self, block: &Block, offset: u64, _len: u64) -> Result<(), Fault> {
+        self.space().unmap(block.base, offset);
+        Ok(())
     }
 
     fn sync(&self, block: &Block, offset: u64, len: u64, to_device: bool) -> Result<(), Fault> {

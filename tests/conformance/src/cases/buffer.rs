@@ -25,6 +25,8 @@ cases! {
     "buffer.as_operands", [], "subspans of subspans are filled and copied where they lie (iree 1.1)" => operands;
     "buffer.dropped_with_work_under_way", [], "the last buffer may go while work uses its root: it is freed afterwards (architecture 4, late)" => dropped;
     "buffer.wrapped_is_released_once", [Wrap], "the release callback runs exactly once, after the last use (iree 1.1 wrap)" => released_once;
+    "buffer.wrapped_without_a_callback", [Wrap], "memory is wrapped without a callback, again and again (iree ImportHostAllocationNullCallback)" => no_callback;
+    "buffer.subspan_of_all", [], "all of a buffer, also of a subspan, is the same bytes with the same rights (iree 1.1 subspan and its defect)" => of_all;
     "buffer.wrap_of_null_and_past_the_end", [Wrap], "null and a range past the last address are InvalidArgument, no callback (iree 1.2 import)" => wrap_refused;
     "buffer.wrap_misaligned", [Wrap], "a pointer less aligned than asked is OutOfRange, no callback (iree 1.1, 1.2)" => misaligned;
     "buffer.wrapped_bytes_are_the_hosts", [Wrap], "operations on wrapped memory work on the host's bytes (iree 1.1)" => wrapped_bytes;
@@ -148,6 +150,34 @@ fn released_once(ctx: &Ctx) -> Outcome {
     ctx.queue_on(0, QueueOptions { order: Order::Free, profile: false })?;
     ensure_eq!(count.load(SeqCst), 1);
     same(&host.bytes()[..9], &[7, 7, 7, 7, 7, 7, 7, 7, 0])
+}
+
+fn no_callback(ctx: &Ctx) -> Outcome {
+    let (queue, host) = (ctx.in_order()?, ctx.host(64));
+    for n in 1..=20 {
+        let root = ctx.wrapped(host, &want(64))?;
+        ctx.fill(queue, &ctx.whole(root)?, &[n], &Around::NONE)?;
+        ctx.finish(queue)?;
+        ctx.free(root)?;
+        refused(ctx.allocation(root), Kind::InvalidHandle)?;
+        same(&host.bytes(), &[n; 64])?;
+    }
+    Ok(())
+}
+
+fn of_all(ctx: &Ctx) -> Outcome {
+    let asked = Want { access: 1, usage: 2, ..want(100) };
+    let all = Buffer::adopt(ctx.home(), ctx.allocate(0, &asked)?, 100);
+    let part = all.subspan(30, 40)?;
+    for (buffer, offset, len) in [(&all, 0, 100), (&part, 30, 40)] {
+        for again in [buffer.subspan(0, buffer.len())?, buffer.subspan(0, WHOLE)?, buffer.share()?] {
+            ensure_eq!((again.root(), again.offset(), again.len()), (all.root(), offset, len));
+            ensure_eq!(again.overlap(buffer), Overlap::Complete);
+        }
+    }
+    let queue = ctx.in_order()?;
+    refused(ctx.fill(queue, &part.span(), &[1], &Around::NONE), Kind::PermissionDenied)?;
+    ctx.finish(queue)
 }
 
 fn wrap_refused(ctx: &Ctx) -> Outcome {

@@ -19,6 +19,9 @@ use wharf_core::{
 cases! {
     "memory.many_sizes_do_not_overlap", [], "blocks of 1 byte to 1 MiB are disjoint and as long as asked (liboffload olMemAlloc AllocMany)" => many_sizes;
     "memory.many_at_once", [], "as many as the device has room for, up to 999, live at once; all are freed (liboffload olMemAlloc AllocMany)" => many_at_once;
+    "memory.many_of_every_kind", [], "blocks of three kinds and many sizes in turn live at once, disjoint, and are freed (liboffload olMemAlloc AllocMany)" => many_of_every_kind;
+    "memory.found_in_every_kind", [], "base and base + 123 answer device, base, length and kind, for memory of each kind (liboffload olMemGetInfo device, managed, host)" => found_in_every_kind;
+    "memory.length_zero_among_others", [], "blocks of 1 and 0 bytes freed in every order, 500 times: none frees or hides another (report M3)" => zero_among_others;
     "memory.every_kind", [], "device, host-visible and cached memory, or a clear refusal (liboffload olMemAlloc types)" => every_kind;
     "memory.zero_bits_are_filled_in", [], "zero kind, access and usage mean device-local, all access, transfer and dispatch (iree 1.1)" => zero_bits;
     "memory.length_zero_has_no_address", [], "length 0: a valid handle without address that aliases nothing (decisions, allocation of size 0)" => length_zero;
@@ -103,6 +106,73 @@ fn every_kind(ctx: &Ctx) -> Outcome {
             }
             Err(fault) => ensure_eq!(fault.kind, Kind::Unsupported, "{kind:?}"),
         }
+    }
+    Ok(())
+}
+
+/// Device, managed and host memory, where the device has them.
+fn kinds() -> [MemoryType; 3] {
+    [
+        MemoryType::DEVICE_LOCAL,
+        MemoryType::HOST_LOCAL | MemoryType::DEVICE_LOCAL,
+        MemoryType::HOST_LOCAL | MemoryType::DEVICE_VISIBLE,
+    ]
+}
+
+fn many_of_every_kind(ctx: &Ctx) -> Outcome {
+    let (mut all, mut records) = (BTreeMap::new(), Vec::new());
+    for n in 1..=90u64 {
+        let kind = kinds()[n as usize % 3];
+        match ctx.allocate(0, &Want { kind: kind.bits(), ..want(1024 * (n % 40 + 1)) }) {
+            Ok(record) => {
+                let known = ctx.allocation(record)?;
+                ensure!(known.kind.contains(kind), "expected at least {kind:?}, got {:?}", known.kind);
+                all.insert(known.base, known.len);
+                records.push(record);
+            }
+            Err(fault) => {
+                let refusals = [Kind::ResourceExhausted, Kind::Unsupported];
+                ensure!(refusals.contains(&fault.kind), "expected a clear refusal, got {fault:?}");
+            }
+        }
+    }
+    ensure!(records.len() >= 25, "expected room for 25 blocks, got {}", records.len());
+    ensure_eq!(all.len(), records.len());
+    disjoint(&all)?;
+    for record in records {
+        ctx.free(record)?;
+    }
+    ensure!(ctx.live().is_empty(), "freed blocks are listed");
+    Ok(())
+}
+
+fn found_in_every_kind(ctx: &Ctx) -> Outcome {
+    for kind in kinds() {
+        let Ok(record) = ctx.allocate(0, &Want { kind: kind.bits(), ..want(1024) }) else { continue };
+        let known = ctx.allocation(record)?;
+        ensure_eq!((known.device, known.len), (0, 1024));
+        for address in [known.base, known.base + 123] {
+            let found = ctx.find(Some(0), address)?;
+            ensure_eq!(found, known, "{kind:?}");
+            ensure!(found.kind.contains(kind), "expected at least {kind:?}, got {:?}", found.kind);
+        }
+    }
+    Ok(())
+}
+
+fn zero_among_others(ctx: &Ctx) -> Outcome {
+    for n in 0..500 {
+        let (one, zero, other) = (ctx.memory(1)?, ctx.memory(0)?, ctx.memory(1)?);
+        let base = ctx.allocation(one)?.base;
+        ensure_eq!(ctx.find(Some(0), base)?.record, one);
+        let order = [[one, zero, other], [zero, other, one], [other, one, zero]][n % 3];
+        for (at, record) in order.into_iter().enumerate() {
+            ctx.free(record)?;
+            for left in &order[at + 1..] {
+                ctx.allocation(*left)?;
+            }
+        }
+        ensure!(ctx.live().is_empty(), "freed memory is listed");
     }
     Ok(())
 }

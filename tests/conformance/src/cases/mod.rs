@@ -1,6 +1,7 @@
 //! All cases, by group. Each file is one group; each case says its rule and where the rule comes from: `design` and
 //! `decisions` are this project's, `iree` and `liboffload` the systems it follows, with section or file.
 
+mod alloca;
 mod args;
 mod batch;
 mod buffer;
@@ -14,8 +15,11 @@ mod list;
 mod list_launch;
 mod memory;
 mod order;
+mod pipeline;
 mod program;
 mod queue;
+mod stress;
+mod submission;
 mod timeline;
 mod transfer;
 mod view;
@@ -27,14 +31,17 @@ use crate::case::Case;
 pub fn all() -> impl Iterator<Item = Case> {
     [
         memory::CASES,
+        alloca::CASES,
         buffer::CASES,
         transfer::CASES,
         fill::CASES,
+        pipeline::CASES,
         queue::CASES,
         event::CASES,
         timeline::CASES,
         wait::CASES,
         order::CASES,
+        submission::CASES,
         hostcall::CASES,
         program::CASES,
         kernel::CASES,
@@ -44,6 +51,7 @@ pub fn all() -> impl Iterator<Item = Case> {
         list::CASES,
         list_launch::CASES,
         lifetime::CASES,
+        stress::CASES,
     ]
     .into_iter()
     .flatten()

@@ -15,6 +15,7 @@ use wharf_core::{
 
 cases! {
     "timeline.begins_at_its_value", [], "the initial value counts as signalled (iree 1.3)" => begins;
+    "timeline.unused", [], "timelines that nobody uses come and go (iree semaphore NoOp)" => unused;
     "timeline.signal_only_up", [], "a signal at or below the value is InvalidArgument and changes nothing (decisions, signal)" => only_up;
     "timeline.a_later_signal_satisfies", [], "a signal beyond a value reaches it (iree 1.3)" => later;
     "timeline.highest_value", [], "any u64 below 2^64-1 can be signalled (decisions, timeline payload)" => highest;
@@ -43,6 +44,16 @@ fn begins(ctx: &Ctx) -> Outcome {
     ctx.reach(at(timeline, 0))?;
     ctx.reach(at(timeline, 17))?;
     refused(ctx.timeline(u64::MAX), Kind::InvalidArgument)?;
+    Ok(())
+}
+
+fn unused(ctx: &Ctx) -> Outcome {
+    for n in 0..1000 {
+        let timeline = ctx.timeline(n)?;
+        ensure_eq!(ctx.query(timeline), Ok(n));
+        ctx.release_timeline(timeline);
+        refused(ctx.query(timeline), Kind::InvalidHandle)?;
+    }
     Ok(())
 }
 

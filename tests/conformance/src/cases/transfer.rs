@@ -32,6 +32,7 @@ cases! {
     "transfer.second_device", [TwoDevices], "bytes go in and out of the second device of a runtime (design 2)" => second;
     "transfer.chain_is_ordered", [], "copies in a row each see what the one before wrote (liboffload olMemcpy queued chain)" => chain;
     "transfer.wrapped_to_device", [Wrap], "a copy from wrapped host memory to device memory and back (liboffload olMemcpy HtoH)" => wrapped;
+    "transfer.wrapped_to_wrapped", [Wrap], "copies between host memories are ordered on the queue, and none runs before its wait (liboffload olMemcpy queued HtoH chain)" => wrapped_chain;
     "transfer.update", [], "an update of up to 64 bytes arrives and touches nothing else (iree 1.4)" => update;
     "transfer.update_64k", [], "an update of 64 KiB arrives (iree 1.4, 1.5)" => update_64k;
     "transfer.update_captures_its_bytes", [], "an update holds the bytes as they were at the call, also when it is held (iree 1.4)" => update_captures;
@@ -245,6 +246,27 @@ fn wrapped(ctx: &Ctx) -> Outcome {
     ctx.copy(queue, &ctx.whole(device)?, &ctx.whole(b)?, &Around::NONE)?;
     ctx.finish(queue)?;
     same(&back.bytes(), &bytes)
+}
+
+fn wrapped_chain(ctx: &Ctx) -> Outcome {
+    let (queue, gate) = (ctx.in_order()?, ctx.new_timeline(0)?);
+    let bytes = pattern(100, 4);
+    let hosts = [ctx.host_of(&bytes), ctx.host(100), ctx.host(108)];
+    let roots = [
+        ctx.wrapped(hosts[0], &want(100))?,
+        ctx.wrapped(hosts[1], &want(100))?,
+        ctx.wrapped(hosts[2], &want(108))?,
+    ];
+    let waits = [at(gate, 1)];
+    ctx.copy(queue, &span(roots[0], 0, 100), &span(roots[1], 0, 100), &around(&waits, &[]))?;
+    let end = ctx.copy(queue, &span(roots[1], 0, 100), &span(roots[2], 4, 100), &Around::NONE)?;
+    ctx.fill(queue, &span(roots[1], 0, 100), &[9], &Around::NONE)?;
+    ctx.ahead(crate::ctx::point(end)?)?;
+    same(&hosts[1].bytes(), &[0; 100])?;
+    ctx.signal(gate, 1)?;
+    ctx.finish(queue)?;
+    same(&hosts[1].bytes(), &[9; 100])?;
+    same(&hosts[2].bytes(), &[&[0; 4][..], &bytes, &[0; 4]].concat())
 }
 
 fn update(ctx: &Ctx) -> Outcome {

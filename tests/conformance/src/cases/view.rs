@@ -25,6 +25,8 @@ cases! {
     "map.flush_needs_write_invalidate_needs_read", [Map], "flush without WRITE and invalidate without READ are PermissionDenied (iree 1.1)" => flush_access;
     "map.past_the_end", [Map], "ranges past the end are OutOfRange (iree 1.1)" => past;
     "map.length_zero", [Map], "an empty mapping is fine (iree 1.1)" => zero;
+    "map.unmapped_twice", [Map], "a second unmap does no harm (iree 1.1 unmap)" => unmapped_twice;
+    "map.copied_from_view_to_view", [Map], "the host copies from one mapping into part of another (iree 1.1 CopyData)" => view_to_view;
     "map.stale_memory", [Map], "freed memory is InvalidHandle (iree 1.1, host access outside live)" => stale;
     "register.and_unregister", [Map], "host memory is registered, used and unregistered (liboffload olMemRegister)" => register;
     "register.counts", [Map], "the same range again is counted, also a part of it (liboffload olMemRegister Multiple)" => counts;
@@ -154,6 +156,36 @@ fn zero(ctx: &Ctx) -> Outcome {
         ctx.unmap(&empty)?;
     }
     Ok(())
+}
+
+fn unmapped_twice(ctx: &Ctx) -> Outcome {
+    let (root, queue) = (ctx.mappable(64)?, ctx.in_order()?);
+    let whole = ctx.whole(root)?;
+    ctx.view(&whole, Access::WRITE)?.put(&[3; 64]);
+    ctx.flush(&whole)?;
+    ctx.unmap(&whole)?;
+    ctx.unmap(&whole)?;
+    same(&ctx.read_all(queue, root)?, &[3; 64])?;
+    let view = ctx.view(&whole, Access::READ)?;
+    ctx.invalidate(&whole)?;
+    same(&view.bytes(), &[3; 64])?;
+    Ok(ctx.unmap(&whole)?)
+}
+
+fn view_to_view(ctx: &Ctx) -> Outcome {
+    let (a, b, queue) = (ctx.mappable(64)?, ctx.mappable(64)?, ctx.in_order()?);
+    ctx.write(queue, a, 0, &(0..64).collect::<Vec<u8>>())?;
+    ctx.write(queue, b, 0, &[0xEE; 64])?;
+    let (from, to) = (span(a, 8, 20), span(b, 30, 20));
+    let (source, target) = (ctx.view(&from, Access::READ)?, ctx.view(&to, Access::DISCARD_WRITE)?);
+    ctx.invalidate(&from)?;
+    target.put(&source.bytes());
+    ctx.flush(&to)?;
+    ctx.unmap(&from)?;
+    ctx.unmap(&to)?;
+    let mut expected = vec![0xEE; 64];
+    expected[30..50].copy_from_slice(&(8..28).collect::<Vec<u8>>());
+    same(&ctx.read_all(queue, b)?, &expected)
 }
 
 fn stale(ctx: &Ctx) -> Outcome {

@@ -62,6 +62,16 @@ pub trait Memory {
     fn free(&self, record: Handle<Record>) -> Result<(), Fault>;
     fn is_late(&self, record: Handle<Record>) -> bool;
     fn frees_refused(&self) -> u32;
+    /// # Errors
+    /// As `Runtime::alloca`.
+    fn alloca(
+        &self,
+        queue: Queue,
+        want: &Want,
+        around: &Around<'_>,
+    ) -> Result<(Handle<Record>, Option<Point>), Fault>;
+    fn dealloca(&self, queue: Queue, record: Handle<Record>, around: &Around<'_>) -> Submitted;
+    fn touchable_now(&self, record: Handle<Record>) -> Result<(), Fault>;
 }
 
 /// The host's view of memory.
@@ -132,6 +142,7 @@ pub trait Queues {
     unsafe fn copy_out(&self, queue: Queue, from: &Span, to: *mut u8, around: &Around<'_>) -> Submitted;
     fn fill(&self, queue: Queue, to: &Span, pattern: &[u8], around: &Around<'_>) -> Submitted;
     fn update(&self, queue: Queue, to: &Span, bytes: &[u8], around: &Around<'_>) -> Submitted;
+    fn prefetch(&self, queue: Queue, span: &Span, to_host: bool, around: &Around<'_>) -> Submitted;
     fn launch(
         &self,
         queue: Queue,

@@ -98,6 +98,20 @@ impl<D: Backend> Memory for Over<D> {
     fn frees_refused(&self) -> u32 {
         self.0.frees_refused()
     }
+    fn alloca(
+        &self,
+        queue: Queue,
+        want: &Want,
+        around: &Around<'_>,
+    ) -> Result<(Handle<Record>, Option<Point>), Fault> {
+        self.0.alloca(queue.of(), want, around)
+    }
+    fn dealloca(&self, queue: Queue, record: Handle<Record>, around: &Around<'_>) -> Submitted {
+        self.0.dealloca(queue.of(), record, around)
+    }
+    fn touchable_now(&self, record: Handle<Record>) -> Result<(), Fault> {
+        self.0.touchable_now(record)
+    }
 }
 
 impl<D: Backend> View for Over<D> {
@@ -232,6 +246,9 @@ impl<D: Backend> Queues for Over<D> {
     }
     fn update(&self, queue: Queue, to: &Span, bytes: &[u8], around: &Around<'_>) -> Submitted {
         self.0.update(queue.of(), to, bytes, around)
+    }
+    fn prefetch(&self, queue: Queue, span: &Span, to_host: bool, around: &Around<'_>) -> Submitted {
+        self.0.prefetch(queue.of(), span, to_host, around)
     }
     fn launch(
         &self,
