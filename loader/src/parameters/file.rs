@@ -46,6 +46,8 @@ pub struct ArchiveFile {
     bytes: Bytes,
     index: Index,
     by_number: OnceLock<OpenFile>,
+    /// Asked once: a load asks for each of its tensors.
+    remote: OnceLock<bool>,
     /// Files beside this one that entries of it name, once they were needed.
     pub(super) beside: Mutex<HashMap<String, Arc<Beside>>>,
 }
@@ -65,7 +67,8 @@ impl ArchiveFile {
         };
         let index = index.map_err(|stop| at_fault(path, stop))?;
         let beside = Mutex::default();
-        Ok(ArchiveFile { path: path.to_owned(), file, bytes, index, by_number: OnceLock::new(), beside })
+        let (path, by_number, remote) = (path.to_owned(), OnceLock::new(), OnceLock::new());
+        Ok(ArchiveFile { path, file, bytes, index, by_number, remote, beside })
     }
 
     /// Everything that is wrong with a file, as far as it can be told; empty if it can be opened.
@@ -113,7 +116,7 @@ impl ArchiveFile {
     }
     /// Whether the file lies on a file system that is reached over a network, where page by page is slow.
     pub(crate) fn is_remote(&self) -> bool {
-        remote::is_remote(&self.path)
+        *self.remote.get_or_init(|| remote::is_remote(&self.path))
     }
     /// Whether an address lies in the mapping.
     pub(crate) fn holds(&self, address: u64) -> bool {
