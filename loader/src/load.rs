@@ -5,6 +5,8 @@
 //! around its file, taken back by `let_go`.
 #![allow(unsafe_code)]
 
+mod blocks;
+
 use crate::{
     buffer::Buffer,
     device::Device,
@@ -15,6 +17,7 @@ use crate::{
     queue::Queue,
     stage::Stage,
 };
+use blocks::Blocks;
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -149,7 +152,8 @@ pub struct Load {
 
 impl Device {
     /// Loads whole parameters into new buffers, in the order of `names`. Everything is checked before anything moves;
-    /// on failure nothing is left allocated.
+    /// on failure nothing is left allocated. Small tensors share blocks of memory, each of which is freed with the last
+    /// buffer in it.
     ///
     /// # Errors
     /// A name that is not there; memory that is short; a device that cannot be loaded from here.
@@ -158,15 +162,21 @@ impl Device {
             .iter()
             .map(|name| Ok((*name, parameters.stored(name, options.io)?)))
             .collect::<Result<Vec<_>>>()?;
+        let imported: Vec<Option<Buffer>> = stored
+            .iter()
+            .map(|(_, stored)| options.import.then(|| self.import(parameters, stored)).flatten())
+            .collect();
+        let wanted = stored.iter().zip(&imported).filter(|(_, imported)| imported.is_none());
+        let mut blocks = Blocks::new(self, wanted.map(|((_, stored), _)| len_of(stored)));
         let (mut pieces, mut buffers) = (vec![], vec![]);
-        for (name, stored) in stored {
-            let len = len_of(&stored);
-            if let Some(buffer) = options.import.then(|| self.import(parameters, &stored)).flatten() {
+        for ((name, stored), imported) in stored.into_iter().zip(imported) {
+            if let Some(buffer) = imported {
                 buffers.push(buffer);
                 continue;
             }
+            let len = len_of(&stored);
             let buffer =
-                self.allocate(len).map_err(|error| error.about(&format!("tensor `{name}`, {len} bytes")))?;
+                blocks.buffer(len).map_err(|error| error.about(&format!("tensor `{name}`, {len} bytes")))?;
             let item = Item { key: name.as_bytes(), parameter_offset: 0, buffer_offset: 0, len };
             pieces.push(resolve(&item, &stored, &target(&buffer), Direction::In)?);
             buffers.push(buffer);
