@@ -96,6 +96,9 @@ pub enum Io {
     Map,
     /// Read in large pieces. A file that was cut meanwhile is an error.
     Read,
+    /// Read past the system's cache (`O_DIRECT`), for files that are larger than it or not in it: each timeline reads on
+    /// its own. Unsupported where the file system has no such reads; writes go through the cache.
+    Direct,
 }
 
 /// The entries of a batch, resolved, and all that they need to stay.

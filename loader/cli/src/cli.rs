@@ -200,6 +200,8 @@ pub(crate) enum Io {
     Mmap,
     /// Read in large pieces
     Read,
+    /// Read past the system's cache, for files that are not in it
+    Direct,
 }
 
 impl From<Io> for wharf::Io {
@@ -208,6 +210,7 @@ impl From<Io> for wharf::Io {
             Io::Auto => wharf::Io::Auto,
             Io::Mmap => wharf::Io::Map,
             Io::Read => wharf::Io::Read,
+            Io::Direct => wharf::Io::Direct,
         }
     }
 }

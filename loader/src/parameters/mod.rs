@@ -271,10 +271,16 @@ impl Parameters {
         match item.data {
             Data::Range { offset, len } => {
                 let access = file.access();
-                let read = io == Io::Read || (io == Io::Auto && file.is_remote());
-                Ok(match read && len > 0 {
-                    true => Stored::File { file: file.number()?, offset, len, access },
-                    false => Stored::Memory { address: file.address() + offset, len, access },
+                let number = match io {
+                    _ if len == 0 => None,
+                    Io::Direct => Some(file.direct_number()?),
+                    Io::Read => Some(file.number()?),
+                    Io::Auto if file.is_remote() => Some(file.number()?),
+                    Io::Auto | Io::Map => None,
+                };
+                Ok(match number {
+                    Some(file) => Stored::File { file, offset, len, access },
+                    None => Stored::Memory { address: file.address() + offset, len, access },
                 })
             }
             Data::Splat { pattern, pattern_len, len } => Ok(Stored::Splat { pattern, pattern_len, len }),
