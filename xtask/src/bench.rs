@@ -113,6 +113,7 @@ struct Bench {
     folder: PathBuf,
     command: PathBuf,
     plugins: PathBuf,
+    test_plugins: PathBuf,
     kernels: PathBuf,
 }
 
@@ -133,6 +134,7 @@ impl Bench {
             folder,
             command,
             plugins: built.plugins,
+            test_plugins: built.test_plugins,
             kernels,
         })
     }
@@ -149,6 +151,7 @@ impl Bench {
         }
         command
             .env("WHARF_TEST_PRODUCT_PLUGINS", &self.plugins)
+            .env("WHARF_TEST_PLUGINS", &self.test_plugins)
             .env("WHARF_TEST_KERNELS", &self.kernels)
             .env("WHARF_BIN", &self.command)
             .env("WHARF_BENCH_DATA", self.folder.join("data"))
