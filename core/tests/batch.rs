@@ -327,6 +327,23 @@ fn chunks_are_spread_evenly() {
     }
 }
 
+#[test]
+fn chunks_are_as_long_as_is_asked_while_each_queue_has_eight() {
+    let totals = |bytes| Totals { count: 1, bytes };
+    // 512 MiB over 8 queues: 1/128 of a queue's share is 512 KiB.
+    for (bytes, least, right) in [
+        (512 << 20, 0, 512 << 10),
+        (512 << 20, 2 << 20, 2 << 20),
+        (512 << 20, u64::MAX, CHUNK_MAX),
+        (64 << 20, 2 << 20, 1 << 20),
+        (1 << 20, 2 << 20, CHUNK_MIN),
+    ] {
+        let mut plan = Plan::new(&totals(bytes), 8);
+        plan.at_least(least);
+        assert_eq!(plan.chunk_bytes(), right, "{bytes} bytes, {least} at least");
+    }
+}
+
 /// A queue gets many small entries under one end, and what is reached in another way is not among them.
 #[test]
 fn small_entries_go_out_in_bundles_of_one_kind() {

@@ -43,6 +43,9 @@ const FLIGHT: usize = 32;
 /// gains.
 const READ_AHEAD: u64 = 256 << 10;
 
+/// Least bytes of a read past the cache, where there is that much to read.
+const DIRECT_CHUNK: u64 = 2 << 20;
+
 /// A part of a parameter and where it goes in a buffer (or comes from, for scatter).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span<'a> {
@@ -314,6 +317,7 @@ impl Device {
         let core = self.core();
         let done = core.timeline(0)?;
         let signals = [Point { timeline: done, value: 1 }];
+        let direct = options.io == Io::Direct;
         let options = BatchOptions {
             direction,
             queues: &handles,
@@ -323,7 +327,12 @@ impl Device {
             signals: &signals,
         };
         let job = match Batch::new(resolved, &totals, &options) {
-            Ok(job) => Arc::new(job),
+            Ok(job) => {
+                if direct {
+                    job.at_least(DIRECT_CHUNK);
+                }
+                Arc::new(job)
+            }
             Err(fault) => {
                 core.release_timeline(done);
                 return Err(fault.into());

@@ -138,6 +138,15 @@ impl<D: Device, E: Env, S: Pieces, const FLIGHT: usize> Batch<D, E, S, FLIGHT> {
         Ok(Batch { pieces, direction: options.direction, control, running: Mutex::new(running) })
     }
 
+    /// Has it move in chunks of at least so many bytes ([`Plan::at_least`]), unless it is staged: a slot has its length.
+    pub fn at_least(&self, bytes: u64) {
+        self.running.with(|run| {
+            if run.staging.is_none() {
+                run.plan.at_least(bytes);
+            }
+        });
+    }
+
     /// Progress and cancel.
     pub fn control(&self) -> &Control {
         &self.control

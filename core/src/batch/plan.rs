@@ -66,6 +66,14 @@ impl Plan {
         self.chunk = self.chunk.min(bytes / CHUNK_STEP * CHUNK_STEP).max(CHUNK_STEP);
     }
 
+    /// Chunks of at least so many bytes, if that leaves each queue eight of them or more; at most [`CHUNK_MAX`]. For what
+    /// takes long to begin and not long to go on, as reads of a disk do.
+    pub fn at_least(&mut self, bytes: u64) {
+        let share = self.left.bytes / (self.lanes as u64 * 8);
+        let wanted = bytes.min(share).min(CHUNK_MAX) / CHUNK_STEP * CHUNK_STEP;
+        self.chunk = self.chunk.max(wanted);
+    }
+
     /// Bytes of a chunk.
     pub fn chunk_bytes(&self) -> u64 {
         self.chunk
