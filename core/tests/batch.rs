@@ -295,11 +295,20 @@ fn chunks_are_spread_evenly() {
         let flat = Flat(items);
         let totals = check(&flat, Direction::In).unwrap();
         assert_eq!(totals.bytes, sizes.iter().sum::<u64>());
-        let spread = |order: &dyn Fn(&mut Vec<Chunk>) -> Option<Chunk>| {
+        let spread = |bundled: bool, order: &dyn Fn(&mut Vec<Chunk>) -> Option<Chunk>| {
             let (mut plan, mut flight, mut moved) = (Plan::new(&totals, 8), vec![], 0);
-            while let Some(chunk) = plan.next(&flat, |_| true).unwrap() {
+            let mut bundle = 0;
+            let mut next = |last: Option<Chunk>, plan: &mut Plan| {
+                let more = last.and_then(|last| plan.more(&flat, &last).unwrap());
+                bundle = if more.is_some() { bundle + 1 } else { 1 };
+                assert!(bundle <= BUNDLE_MAX, "{name}");
+                more.or_else(|| plan.next(&flat, |_| true).unwrap())
+            };
+            let mut last = None;
+            while let Some(chunk) = next(last.filter(|_| bundled), &mut plan) {
                 assert!(chunk.piece.len > 0 && chunk.piece.len <= plan.chunk_bytes(), "{name}");
                 moved += chunk.piece.len;
+                last = Some(chunk);
                 flight.push(chunk);
                 if let Some(ended) = order(&mut flight) {
                     plan.retire(&ended);
@@ -309,11 +318,63 @@ fn chunks_are_spread_evenly() {
             let max = *plan.issued().iter().max().unwrap() as f64;
             max * 8.0 / plan.issued().iter().sum::<u64>() as f64
         };
-        let static_spread = spread(&|_| None);
-        assert!(static_spread <= 1.01, "{name}: {static_spread}");
-        let in_order = spread(&|flight| (flight.len() > 32).then(|| flight.remove(0)));
-        assert!(in_order <= 1.01, "{name}, each queue equally fast: {in_order}");
+        for bundled in [false, true] {
+            let static_spread = spread(bundled, &|_| None);
+            assert!(static_spread <= 1.01, "{name}, in bundles {bundled}: {static_spread}");
+            let in_order = spread(bundled, &|flight| (flight.len() > 32).then(|| flight.remove(0)));
+            assert!(in_order <= 1.01, "{name}, each queue equally fast, in bundles {bundled}: {in_order}");
+        }
     }
+}
+
+#[test]
+fn chunks_are_as_long_as_is_asked_while_each_queue_has_eight() {
+    let totals = |bytes| Totals { count: 1, bytes };
+    // 512 MiB over 8 queues: 1/128 of a queue's share is 512 KiB.
+    for (bytes, least, right) in [
+        (512 << 20, 0, 512 << 10),
+        (512 << 20, 2 << 20, 2 << 20),
+        (512 << 20, u64::MAX, CHUNK_MAX),
+        (64 << 20, 2 << 20, 1 << 20),
+        (1 << 20, 2 << 20, CHUNK_MIN),
+    ] {
+        let mut plan = Plan::new(&totals(bytes), 8);
+        plan.at_least(least);
+        assert_eq!(plan.chunk_bytes(), right, "{bytes} bytes, {least} at least");
+    }
+}
+
+/// A queue gets many small entries under one end, and what is reached in another way is not among them.
+#[test]
+fn small_entries_go_out_in_bundles_of_one_kind() {
+    struct Mixed;
+    impl Pieces for Mixed {
+        fn count(&self) -> u32 {
+            4000
+        }
+        fn piece(&self, i: u32) -> Result<Piece, Fault> {
+            let at = u64::from(i) * 4096;
+            let stored = if i < 2000 { Side::Memory(at) } else { Side::File { file: 1, offset: at } };
+            Ok(Piece { stored, root: Handle::NULL, offset: at, len: 4000 })
+        }
+    }
+    let totals = check(&Mixed, Direction::In).unwrap();
+    let mut plan = Plan::new(&totals, 2);
+    let (mut entries, mut bundles) = (0, 0);
+    while let Some(first) = plan.next(&Mixed, |_| true).unwrap() {
+        bundles += 1;
+        entries += 1;
+        let mut last = first;
+        while let Some(more) = plan.more(&Mixed, &last).unwrap() {
+            entries += 1;
+            assert_eq!(more.lane, first.lane);
+            let is_file = |chunk: &Chunk| matches!(chunk.piece.stored, Side::File { .. });
+            assert_eq!(is_file(&more), is_file(&first));
+            last = more;
+        }
+    }
+    assert_eq!(entries, 4000, "each entry once");
+    assert!(bundles < 400, "{bundles} ends for 4,000 entries");
 }
 
 /// Random batches over random completion orders, failures and cancels; a seed that fails is printed and replays alone.

@@ -5,6 +5,8 @@
 //! around its file, taken back by `let_go`.
 #![allow(unsafe_code)]
 
+mod blocks;
+
 use crate::{
     buffer::Buffer,
     device::Device,
@@ -15,6 +17,7 @@ use crate::{
     queue::Queue,
     stage::Stage,
 };
+use blocks::Blocks;
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -39,6 +42,9 @@ const FLIGHT: usize = 32;
 /// Parts of mapped files from this length on are asked for before they are moved: below, the call costs more than it
 /// gains.
 const READ_AHEAD: u64 = 256 << 10;
+
+/// Least bytes of a read past the cache, where there is that much to read.
+const DIRECT_CHUNK: u64 = 2 << 20;
 
 /// A part of a parameter and where it goes in a buffer (or comes from, for scatter).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +99,9 @@ pub enum Io {
     Map,
     /// Read in large pieces. A file that was cut meanwhile is an error.
     Read,
+    /// Read past the system's cache (`O_DIRECT`), for files that are larger than it or not in it: each timeline reads on
+    /// its own. Unsupported where the file system has no such reads; writes go through the cache.
+    Direct,
 }
 
 /// The entries of a batch, resolved, and all that they need to stay.
@@ -149,7 +158,8 @@ pub struct Load {
 
 impl Device {
     /// Loads whole parameters into new buffers, in the order of `names`. Everything is checked before anything moves;
-    /// on failure nothing is left allocated.
+    /// on failure nothing is left allocated. Small tensors share blocks of memory, each of which is freed with the last
+    /// buffer in it.
     ///
     /// # Errors
     /// A name that is not there; memory that is short; a device that cannot be loaded from here.
@@ -158,15 +168,21 @@ impl Device {
             .iter()
             .map(|name| Ok((*name, parameters.stored(name, options.io)?)))
             .collect::<Result<Vec<_>>>()?;
+        let imported: Vec<Option<Buffer>> = stored
+            .iter()
+            .map(|(_, stored)| options.import.then(|| self.import(parameters, stored)).flatten())
+            .collect();
+        let wanted = stored.iter().zip(&imported).filter(|(_, imported)| imported.is_none());
+        let mut blocks = Blocks::new(self, wanted.map(|((_, stored), _)| len_of(stored)));
         let (mut pieces, mut buffers) = (vec![], vec![]);
-        for (name, stored) in stored {
-            let len = len_of(&stored);
-            if let Some(buffer) = options.import.then(|| self.import(parameters, &stored)).flatten() {
+        for ((name, stored), imported) in stored.into_iter().zip(imported) {
+            if let Some(buffer) = imported {
                 buffers.push(buffer);
                 continue;
             }
+            let len = len_of(&stored);
             let buffer =
-                self.allocate(len).map_err(|error| error.about(&format!("tensor `{name}`, {len} bytes")))?;
+                blocks.buffer(len).map_err(|error| error.about(&format!("tensor `{name}`, {len} bytes")))?;
             let item = Item { key: name.as_bytes(), parameter_offset: 0, buffer_offset: 0, len };
             pieces.push(resolve(&item, &stored, &target(&buffer), Direction::In)?);
             buffers.push(buffer);
@@ -301,6 +317,7 @@ impl Device {
         let core = self.core();
         let done = core.timeline(0)?;
         let signals = [Point { timeline: done, value: 1 }];
+        let direct = options.io == Io::Direct;
         let options = BatchOptions {
             direction,
             queues: &handles,
@@ -310,7 +327,12 @@ impl Device {
             signals: &signals,
         };
         let job = match Batch::new(resolved, &totals, &options) {
-            Ok(job) => Arc::new(job),
+            Ok(job) => {
+                if direct {
+                    job.at_least(DIRECT_CHUNK);
+                }
+                Arc::new(job)
+            }
             Err(fault) => {
                 core.release_timeline(done);
                 return Err(fault.into());

@@ -52,7 +52,12 @@ pub fn there_are<'a>(asked: &str, what: &str, names: impl Iterator<Item = &'a st
 
 /// A name that is safe to print on a terminal.
 pub fn escaped(name: &str) -> String {
-    wharf_core::archive::Escaped(name.as_bytes()).to_string()
+    if is_plain(name) { name.to_owned() } else { wharf_core::archive::Escaped(name.as_bytes()).to_string() }
+}
+
+/// Whether a name needs no escape, as most do.
+pub fn is_plain(name: &str) -> bool {
+    name.bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'\\')
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! `bench`: the benchmarks, each against a baseline measured in the same run.
 
+mod peers;
+
 use crate::{
     demo,
     fail::{During, Fail, Outcome},
@@ -23,7 +25,8 @@ go to target/bench/results.json too. A goal that is missed is no failure.
   --only TEXT           only rows whose name holds this
   --mib N               MiB of the large archive of `load`; 512 unless given
   --quick               a few short rounds, to see that everything runs; the figures mean nothing
-  --peers               other programs beside ours: not there yet
+  --peers               also other programs (IREE, safetensors) on the archives of `load`; pip installs them into a
+                        virtual environment under target/peers. A row says so where they cannot be had
 
 A quiet machine matters more than any option: the load average before and after is printed under the table.";
 
@@ -36,6 +39,7 @@ struct Args {
     names: Vec<String>,
     rest: Vec<String>,
     only: Option<String>,
+    peers: bool,
 }
 
 pub(crate) fn main(args: &[String]) -> Outcome {
@@ -56,6 +60,12 @@ pub(crate) fn main(args: &[String]) -> Outcome {
                 failed.push(name.as_str());
             }
         }
+    }
+    if args.peers {
+        let short = args.rest.iter().any(|arg| arg == "--short");
+        let found = peers::rows(&workspace, &bench, short);
+        found.iter().for_each(|row| println!("{}", line(row)));
+        rows.extend(found);
     }
     let count = |met: bool| rows.iter().filter(|row| row["met"] == met).count();
     println!("\n{} of {} goals reached", count(true), count(true) + count(false));
@@ -83,12 +93,7 @@ fn parse(args: &[String]) -> Result<Args, Fail> {
             "--quick" => parsed.rest.push("--short".to_owned()),
             "--only" => parsed.only = Some(value()?),
             "--mib" => parsed.rest.extend([arg.clone(), value()?]),
-            "--peers" => {
-                return Err(Fail::new(
-                    "--peers is not there yet: no other program is timed beside ours, so goals that name one \
-                     (safetensors' load_file, PoCL, libomptarget) have no row",
-                ));
-            }
+            "--peers" => parsed.peers = true,
             flag if flag.starts_with('-') => return Err(Fail::argument("bench", flag)),
             name if NAMES.contains(&name) => parsed.names.push(name.to_owned()),
             other => {
@@ -113,6 +118,7 @@ struct Bench {
     folder: PathBuf,
     command: PathBuf,
     plugins: PathBuf,
+    test_plugins: PathBuf,
     kernels: PathBuf,
 }
 
@@ -133,6 +139,7 @@ impl Bench {
             folder,
             command,
             plugins: built.plugins,
+            test_plugins: built.test_plugins,
             kernels,
         })
     }
@@ -149,6 +156,7 @@ impl Bench {
         }
         command
             .env("WHARF_TEST_PRODUCT_PLUGINS", &self.plugins)
+            .env("WHARF_TEST_PLUGINS", &self.test_plugins)
             .env("WHARF_TEST_KERNELS", &self.kernels)
             .env("WHARF_BIN", &self.command)
             .env("WHARF_BENCH_DATA", self.folder.join("data"))
@@ -180,6 +188,9 @@ fn heading() -> String {
 fn line(row: &Value) -> String {
     let text = |field: &str| row[field].as_str().unwrap_or_default();
     let number = |field: &str| row[field].as_f64().unwrap_or(f64::NAN);
+    if row["skipped"].is_string() {
+        return format!("{:60} skipped: {}", text("name"), text("skipped"));
+    }
     let goal = match text("goal_of") {
         "ratio" => format!(">= {:.2}", number("goal")),
         "value" => format!("<= {} {}", number("goal"), text("unit")),
@@ -216,10 +227,13 @@ mod tests {
         let parse = |args: &[&str]| parse(&args.iter().map(|a| (*a).to_owned()).collect::<Vec<_>>());
         let parsed = parse(&["load", "--mib", "64", "--quick", "--only", "gather"]).ok();
         let rest = ["--mib", "64", "--short"].map(str::to_owned).to_vec();
-        assert_eq!(parsed, Some(Args { names: vec!["load".into()], rest, only: Some("gather".into()) }));
+        assert_eq!(
+            parsed,
+            Some(Args { names: vec!["load".into()], rest, only: Some("gather".into()), peers: false })
+        );
         assert_eq!(parse(&[]).map(|args| args.names.len()).ok(), Some(NAMES.len()));
         assert!(parse(&["lunch"]).is_err_and(|fail| fail.message.contains("`launch`")));
-        assert!(parse(&["--peers"]).is_err_and(|fail| fail.message.contains("not there yet")));
+        assert!(parse(&["--peers"]).is_ok_and(|args| args.peers));
     }
 
     #[test]
@@ -227,6 +241,8 @@ mod tests {
         let row = json!({"name": "load: x", "value": 2.0, "unit": "ms", "baseline": "memcpy", "baseline_value": 1.0,
             "ratio": 0.5, "goal": 0.77, "goal_of": "ratio", "met": false});
         let words: Vec<_> = line(&row).split_whitespace().map(str::to_owned).collect();
+        let none = json!({"name": "peers: load", "skipped": "no pip"});
+        assert!(line(&none).ends_with(" skipped: no pip"));
         assert_eq!(words, ["load:", "x", "2.0", "1.0", "ms", "0.50", ">=", "0.77", "no", "memcpy"]);
     }
 }

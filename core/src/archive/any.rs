@@ -35,10 +35,19 @@ impl<'a> Archive<'a> {
     /// # Errors
     /// As [`open`](Self::open); `bad_magic` also for a file of another format.
     pub fn open_as(format: Format, input: Input<'a>) -> Result<Self, Stop> {
+        Self::open_with(format, input, |_| {})
+    }
+
+    /// The same, and gives every entry to `each` on the way: those before an error too.
+    pub(super) fn open_with(
+        format: Format,
+        input: Input<'a>,
+        each: impl FnMut(&Entry<'a>),
+    ) -> Result<Self, Stop> {
         Ok(match format {
-            Format::Gguf => Archive::Gguf(Gguf::open(input)?),
-            Format::Safetensors => Archive::Safetensors(Safetensors::open(input)?),
-            Format::Irpa => Archive::Irpa(Irpa::open(input)?),
+            Format::Gguf => Archive::Gguf(Gguf::open_with(input, each)?),
+            Format::Safetensors => Archive::Safetensors(Safetensors::open_with(input, each)?),
+            Format::Irpa => Archive::Irpa(Irpa::open_with(input, each)?),
         })
     }
 

@@ -61,12 +61,17 @@ impl<'a> Text<'a> {
 }
 
 impl PartialEq for Text<'_> {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
+        match (self.as_plain(), other.as_plain()) {
+            (Some(a), Some(b)) => a == b,
+            _ => self.chars().eq(other.chars()),
+        }
     }
 }
 impl Eq for Text<'_> {}
 impl PartialEq<str> for Text<'_> {
+    #[inline]
     fn eq(&self, other: &str) -> bool {
         *self == Text::plain(other, 0)
     }

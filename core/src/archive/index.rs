@@ -2,6 +2,7 @@
 //! through a hash; metadata; facts; warnings. Names go into one text, dimensions into one list; arrays and long texts
 //! of metadata stay in the file and only their place is kept.
 
+mod build;
 mod metadata;
 mod warning;
 
@@ -14,15 +15,13 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 pub use metadata::{Pair, Value};
 pub use warning::Warning;
 
-use super::any::Archive;
-use super::check::Mark;
 use super::dtype::Dtype;
-use super::entry::{Data, Entry, Text};
-use super::error::{Class, Error};
+use super::entry::{Data, Text};
 use super::gguf::Part;
 use super::input::{Input, Stop};
-use super::limits;
-use super::sniff::Format;
+use super::sniff::{self, Format};
+#[cfg(doc)]
+use super::{any::Archive, limits};
 
 /// A range of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,81 +103,14 @@ impl Index {
     /// # Errors
     /// As [`Archive::open`] and [`Archive::check`].
     pub fn read(input: Input<'_>) -> Result<Index, Stop> {
-        Self::of(&Archive::open(input)?, input)
+        Self::read_as(sniff::format(&input)?, input)
     }
     /// Reads and checks a file that must be of this format.
     ///
     /// # Errors
     /// As [`Archive::open_as`] and [`Archive::check`].
     pub fn read_as(format: Format, input: Input<'_>) -> Result<Index, Stop> {
-        Self::of(&Archive::open_as(format, input)?, input)
-    }
-
-    fn of(archive: &Archive<'_>, input: Input<'_>) -> Result<Index, Stop> {
-        // The archive is open: these counts are of what was read, not of what the file says.
-        let marks = usize::try_from(archive.marks()).map_err(|_| too_many(archive.marks()))?;
-        let count = marks.min(archive.count() as usize);
-        archive.check(&mut alloc::vec![Mark::default(); marks])?;
-        let mut index = Index {
-            facts: Facts::of(archive, input),
-            rows: Vec::with_capacity(count),
-            text: String::new(),
-            dims: Vec::new(),
-            names: HashTable::with_capacity(count),
-            hasher: DefaultHashBuilder::default(),
-            pairs: metadata::read(archive)?,
-            warnings: Vec::new(),
-        };
-        for entry in archive.entries() {
-            index.add(&entry?);
-        }
-        warning::add(archive, &mut index.warnings);
-        Ok(index)
-    }
-
-    fn add(&mut self, entry: &Entry<'_>) {
-        let name = self.keep(entry.name);
-        let begin = self.dims.len();
-        self.dims.extend_from_slice(entry.shape.dims());
-        let data = match entry.data {
-            Data::Range { offset, len } => Stored::Range(Place { offset, len }),
-            Data::Splat { pattern, pattern_len, len } => Stored::Splat { pattern, pattern_len, len },
-            Data::External { path, offset, len } => {
-                Stored::External { path: self.keep(path), place: Place { offset, len } }
-            }
-        };
-        let number = self.rows.len();
-        self.rows.push(Row {
-            name,
-            dtype: entry.dtype,
-            dims: Span { begin, end: self.dims.len() },
-            alignment: entry.alignment,
-            metadata: entry.metadata.map(|(bytes, offset)| Place { offset, len: bytes.len() as u64 }),
-            data,
-        });
-        if self.facts.format == Format::Gguf && name.end - name.begin > limits::GGUF_NAME_BYTES {
-            let len = name.end - name.begin;
-            self.warn(Warning::LongName { entry: number, len });
-        }
-        let Index { names, hasher, text, rows, .. } = self;
-        let hash = |number: &u32| hasher.hash_one(&text[rows[*number as usize].name.range()]);
-        // Entries are limited to fewer than 2^32.
-        let number = number as u32;
-        names.insert_unique(hash(&number), number, hash);
-    }
-
-    fn keep(&mut self, text: Text<'_>) -> Span {
-        let begin = self.text.len();
-        match text.as_plain() {
-            Some(plain) => self.text.push_str(plain),
-            None => self.text.extend(text.chars()),
-        }
-        Span { begin, end: self.text.len() }
-    }
-    fn warn(&mut self, warning: Warning) {
-        if self.warnings.len() < limits::WARNINGS {
-            self.warnings.push(warning);
-        }
+        build::read(format, input)
     }
 
     /// The format.
@@ -236,6 +168,10 @@ impl Index {
             data,
         })
     }
+    /// The name of entry `number` in the order of the file.
+    pub fn name(&self, number: usize) -> Option<&str> {
+        self.rows.get(number).map(|row| &self.text[row.name.range()])
+    }
     /// The entries in the order of the file.
     pub fn entries(&self) -> impl Iterator<Item = Item<'_>> {
         (0..self.rows.len()).filter_map(|number| self.entry(number))
@@ -259,36 +195,4 @@ impl Span {
     fn range(self) -> core::ops::Range<usize> {
         self.begin..self.end
     }
-}
-
-impl Facts {
-    fn of(archive: &Archive<'_>, input: Input<'_>) -> Facts {
-        let plain = Facts {
-            format: archive.format(),
-            version: (0, 0),
-            big: false,
-            alignment: 1,
-            data_at: 0,
-            part: None,
-            len: input.len(),
-        };
-        match archive {
-            Archive::Gguf(file) => Facts {
-                version: (file.version(), 0),
-                big: file.big_endian(),
-                alignment: file.alignment(),
-                data_at: file.data_at(),
-                part: file.part(),
-                ..plain
-            },
-            Archive::Safetensors(file) => Facts { data_at: file.data_at(), ..plain },
-            Archive::Irpa(file) => Facts { version: (0, u32::from(file.minor())), ..plain },
-        }
-    }
-}
-
-fn too_many(count: u64) -> Stop {
-    Error::new(Class::LimitExceeded, 0, "{a} entries do not fit this machine's memory")
-        .values(count, 0)
-        .into()
 }

@@ -59,6 +59,11 @@ impl<'a> Irpa<'a> {
     /// # Errors
     /// [`Stop::Need`] until the tables and names of all linked headers are in memory; the class of what is wrong.
     pub fn open(input: Input<'a>) -> Result<Self, Stop> {
+        Self::open_with(input, |_| {})
+    }
+
+    /// The same, and gives every entry to `each`.
+    pub(super) fn open_with(input: Input<'a>, mut each: impl FnMut(&Entry<'a>)) -> Result<Self, Stop> {
         sniff::magic(&input, "irpa")?;
         let mut file = Irpa { input, minor: 0, entries: 0, headers: 0, flags: 0 };
         let mut at = Some(0);
@@ -81,7 +86,7 @@ impl<'a> Irpa<'a> {
                 file.minor = header.minor;
             }
             file.flags |= header.flags;
-            file.table(&header, &mut names)?;
+            file.table(&header, &mut names, &mut each)?;
             at = header.next;
         }
         Ok(file)
@@ -117,7 +122,12 @@ impl<'a> Irpa<'a> {
     }
 
     /// Reads one table through and counts entries and the bytes of names.
-    fn table(&mut self, header: &Header, names: &mut u64) -> Result<(), Stop> {
+    fn table(
+        &mut self,
+        header: &Header,
+        names: &mut u64,
+        each: &mut impl FnMut(&Entry<'a>),
+    ) -> Result<(), Stop> {
         let mut rows = Rows::new(self.input, *header);
         while let Some(entry) = rows.step()? {
             self.entries += 1;
@@ -131,6 +141,7 @@ impl<'a> Irpa<'a> {
                 let error = Error::new(Class::LimitExceeded, rows.at, detail).name(entry.name);
                 return Err(error.values(count, limit).into());
             }
+            each(&entry);
         }
         Ok(())
     }

@@ -110,15 +110,16 @@ impl<'a> Scanner<'a> {
         let at = self.offset();
         let mut escaped = false;
         loop {
+            let rest = &self.bytes[self.at..];
+            self.at += rest.iter().position(|byte| STOPS[usize::from(*byte)]).unwrap_or(rest.len());
             match self.byte() {
-                None => return Err(self.bad("a string does not end")),
                 Some(b'"') => break,
-                Some(0..=0x1f) => return Err(self.bad("a raw control code in a string")),
                 Some(b'\\') => {
                     escaped = true;
                     self.escape()?;
                 }
-                Some(_) => self.at += 1,
+                Some(_) => return Err(self.bad("a raw control code in a string")),
+                None => return Err(self.bad("a string does not end")),
             }
         }
         let Ok(raw) = core::str::from_utf8(&self.bytes[begin..self.at]) else {
@@ -162,7 +163,7 @@ impl<'a> Scanner<'a> {
             digits if digits.iter().all(u8::is_ascii_digit) => digits
                 .iter()
                 .try_fold(0_u64, |n, digit| n.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
-                .ok_or(Error::new(Class::Overflow, at, "a number does not fit 64 bits")),
+                .ok_or_else(|| Error::new(Class::Overflow, at, "a number does not fit 64 bits")),
             _ => {
                 self.at = begin;
                 Err(Error::new(Class::InvalidType, at, "a whole number is wanted here, not a fraction"))
@@ -233,6 +234,17 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 }
+
+/// The bytes that a string is not simply gone past for: its end, a backslash, control codes.
+static STOPS: [bool; 256] = {
+    let mut stops = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        stops[byte] = byte < 0x20 || byte == b'"' as usize || byte == b'\\' as usize;
+        byte += 1;
+    }
+    stops
+};
 
 /// The number after `\u`.
 fn hex(escape: &[u8]) -> Option<u32> {

@@ -33,8 +33,13 @@ impl<'a> Safetensors<'a> {
     /// # Errors
     /// [`Stop::Need`] until the whole header is in memory; the class of what is wrong with it.
     pub fn open(input: Input<'a>) -> Result<Self, Stop> {
+        Self::open_with(input, |_| {})
+    }
+
+    /// The same, and gives every tensor to `each`.
+    pub(super) fn open_with(input: Input<'a>, mut each: impl FnMut(&Entry<'a>)) -> Result<Self, Stop> {
         let mut file = Self::unread(input)?;
-        file.walk(|entry| entry.map(drop))?;
+        file.walk(|entry| entry.map(|entry| each(&entry)))?;
         Ok(file)
     }
 

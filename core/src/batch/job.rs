@@ -67,8 +67,11 @@ enum State {
     Over,
 }
 
+/// A bundle of one queue: in order, so when the last chunk has ended, all have.
 struct Flight {
-    chunk: Chunk,
+    lane: usize,
+    bytes: u64,
+    chunks: u32,
     end: Point,
     /// The staging slot it uses.
     slot: u32,
@@ -136,6 +139,15 @@ impl<D: Device, E: Env, S: Pieces, const FLIGHT: usize> Batch<D, E, S, FLIGHT> {
         let control =
             Control { total: Word64::new(totals.bytes), done: Word64::new(0), cancel: AtomicU32::new(0) };
         Ok(Batch { pieces, direction: options.direction, control, running: Mutex::new(running) })
+    }
+
+    /// Has it move in chunks of at least so many bytes ([`Plan::at_least`]), unless it is staged: a slot has its length.
+    pub fn at_least(&self, bytes: u64) {
+        self.running.with(|run| {
+            if run.staging.is_none() {
+                run.plan.at_least(bytes);
+            }
+        });
     }
 
     /// Progress and cancel.
@@ -210,9 +222,9 @@ impl<D: Device, E: Env, S: Pieces, const FLIGHT: usize> Batch<D, E, S, FLIGHT> {
                 Ok(Look::Failed(fault)) | Err(fault) => Err(fault),
             };
             let flight = run.flight.swap_remove(at);
-            run.plan.retire(&flight.chunk);
+            run.plan.retire_bundle(flight.lane, flight.bytes, flight.chunks);
             match ended {
-                Ok(()) => self.control.done.set(self.control.done.get() + flight.chunk.piece.len),
+                Ok(()) => self.control.done.set(self.control.done.get() + flight.bytes),
                 Err(fault) => drop(run.first.get_or_insert(fault)),
             }
         }
@@ -227,7 +239,7 @@ impl<D: Device, E: Env, S: Pieces, const FLIGHT: usize> Batch<D, E, S, FLIGHT> {
             if run.first.is_some() || (run.pending.is_none() && run.plan.is_done(&self.pieces)) {
                 return Some(State::Draining);
             }
-            let under_way: u64 = run.flight.iter().map(|flight| flight.chunk.piece.len).sum();
+            let under_way: u64 = run.flight.iter().map(|flight| flight.bytes).sum();
             if run.flight.is_full() || under_way >= FLIGHT_BYTES_MAX {
                 return None;
             }
@@ -241,26 +253,62 @@ impl<D: Device, E: Env, S: Pieces, const FLIGHT: usize> Batch<D, E, S, FLIGHT> {
                     continue;
                 }
             };
-            self.pieces.soon(&chunk.piece);
-            let (slot, way) = self.way(run, &chunk);
-            let Some(slot) = slot else {
-                run.pending = Some(chunk);
+            if !self.bundle(runtime, run, chunk) {
                 return None;
-            };
+            }
+        }
+    }
+
+    /// Issues a chunk and what goes with it. False: no more now, something has to end first.
+    fn bundle(&self, runtime: &Runtime<D, E>, run: &mut Running<D, E, FLIGHT>, first: Chunk) -> bool {
+        let (slot, way) = self.way(run, &first);
+        let Some(slot) = slot else {
+            run.pending = Some(first);
+            return false;
+        };
+        let lane = first.lane;
+        let (mut under_way, mut chunk, mut goes_on) = (None, first, true);
+        loop {
+            self.pieces.soon(&chunk.piece);
             let Moved { end, fault } = way.issue(runtime, &chunk.piece);
             if let Some(end) = end {
-                drop(run.flight.push(Flight { chunk, end, slot }));
+                let (bytes, chunks) = under_way.map_or((0, 0), |(bytes, chunks, _)| (bytes, chunks));
+                under_way = Some((bytes + chunk.piece.len, chunks + 1, end));
             }
             match fault {
                 // No room to hold it: once something under way has ended there is.
-                Some(fault) if fault.why == Why::Full && end.is_none() && !run.flight.is_empty() => {
+                Some(fault)
+                    if fault.why == Why::Full
+                        && end.is_none()
+                        && (under_way.is_some() || !run.flight.is_empty()) =>
+                {
                     run.pending = Some(chunk);
-                    return None;
+                    goes_on = false;
+                    break;
                 }
-                Some(fault) => run.first = Some(fault),
+                Some(fault) => {
+                    run.first = Some(fault);
+                    break;
+                }
                 None => {}
             }
+            // A staging slot is for one chunk.
+            if run.staging.is_some() {
+                break;
+            }
+            match run.plan.more(&self.pieces, &chunk) {
+                Ok(Some(more)) => chunk = more,
+                Ok(None) => break,
+                Err(fault) => {
+                    run.first = Some(fault);
+                    break;
+                }
+            }
         }
+        if let Some((bytes, chunks, end)) = under_way {
+            drop(run.flight.push(Flight { lane, bytes, chunks, end, slot }));
+        }
+        goes_on
     }
 
     /// The queues and the staging slot of a chunk. `None`: no slot is free, wait for one.
@@ -285,7 +333,7 @@ impl<D: Device, E: Env, S: Pieces, const FLIGHT: usize> Batch<D, E, S, FLIGHT> {
 
     fn next_chunk(&self, run: &mut Running<D, E, FLIGHT>) -> Result<Option<Chunk>, Fault> {
         let mut under_way = [0; super::LANES_MAX];
-        run.flight.iter().for_each(|flight| under_way[flight.chunk.lane] += 1);
+        run.flight.iter().for_each(|flight| under_way[flight.lane] += 1);
         run.plan.next(&self.pieces, |lane| under_way[lane] < FLIGHT_PER_LANE)
     }
 

@@ -12,7 +12,7 @@ mod way;
 
 pub use check::{CHECK_QUADRATIC_MAX, Totals, check};
 pub use job::{Batch, BatchOptions, Control, FLIGHT_BYTES_MAX, POINTS_MAX};
-pub use plan::{CHUNK_FAR_MIN, CHUNK_MAX, CHUNK_MIN, Chunk, LANES_MAX, OP_COST, Plan};
+pub use plan::{BUNDLE_MAX, CHUNK_FAR_MIN, CHUNK_MAX, CHUNK_MIN, Chunk, LANES_MAX, OP_COST, Plan};
 pub use way::{STAGE_MIN, Staging};
 
 use crate::{

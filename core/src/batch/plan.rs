@@ -14,6 +14,10 @@ pub const CHUNK_MIN: u64 = 64 << 10;
 pub const CHUNK_MAX: u64 = 4 << 20;
 /// Smallest size of a chunk that comes from a file or another device, where each operation may cost milliseconds.
 pub const CHUNK_FAR_MIN: u64 = 2 << 20;
+/// Most chunks of a bundle: a queue has room for several bundles.
+pub const BUNDLE_MAX: u32 = 32;
+/// Most bytes of a bundle that is longer than one chunk: of eight queues each has two under way.
+const BUNDLE_BYTES_MAX: u64 = 1 << 20;
 /// Chunks of cut entries begin at multiples of this, so that the phase of any splat is that of its entry.
 const CHUNK_STEP: u64 = 4096;
 
@@ -35,6 +39,18 @@ pub struct Plan {
     lanes: usize,
     issued: [u64; LANES_MAX],
     retired: [u64; LANES_MAX],
+    /// Bytes and entries that were not handed out yet.
+    left: Totals,
+    bundle: Bundle,
+}
+
+/// What went to one queue since it was chosen.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bundle {
+    chunks: u32,
+    bytes: u64,
+    /// Costs that much at most.
+    limit: u64,
 }
 
 impl Plan {
@@ -43,7 +59,8 @@ impl Plan {
         let lanes = lanes.clamp(1, LANES_MAX);
         let fair = totals.bytes / (lanes as u64 * 128);
         let chunk = fair.clamp(CHUNK_MIN, CHUNK_MAX).next_multiple_of(CHUNK_STEP);
-        Plan { next: 0, into: 0, chunk, lanes, issued: [0; LANES_MAX], retired: [0; LANES_MAX] }
+        let (issued, retired) = ([0; LANES_MAX], [0; LANES_MAX]);
+        Plan { next: 0, into: 0, chunk, lanes, issued, retired, left: *totals, bundle: Bundle::default() }
     }
 
     /// Chunks of at least [`CHUNK_FAR_MIN`], where entries are that long.
@@ -54,6 +71,14 @@ impl Plan {
     /// Chunks of at most so many bytes, a multiple of 4096.
     pub fn at_most(&mut self, bytes: u64) {
         self.chunk = self.chunk.min(bytes / CHUNK_STEP * CHUNK_STEP).max(CHUNK_STEP);
+    }
+
+    /// Chunks of at least so many bytes, if that leaves each queue eight of them or more; at most [`CHUNK_MAX`]. For what
+    /// takes long to begin and not long to go on, as reads of a disk do.
+    pub fn at_least(&mut self, bytes: u64) {
+        let share = self.left.bytes / (self.lanes as u64 * 8);
+        let wanted = bytes.min(share).min(CHUNK_MAX) / CHUNK_STEP * CHUNK_STEP;
+        self.chunk = self.chunk.max(wanted);
     }
 
     /// Bytes of a chunk.
@@ -81,6 +106,46 @@ impl Plan {
         let Some(lane) = (0..self.lanes).filter(|lane| open(*lane)).min_by_key(|lane| load(*lane)) else {
             return Ok(None);
         };
+        let Some(piece) = self.grow(pieces)? else { return Ok(None) };
+        // Long bundles at first, and shorter ones the less is left, so that no queue ends long after the others.
+        let left = self.left.bytes.saturating_add(u64::from(self.left.count) * OP_COST);
+        self.bundle = Bundle { chunks: 0, bytes: 0, limit: left / (self.lanes as u64 * 16) };
+        Ok(Some(self.hand_out(lane, piece)))
+    }
+
+    /// The next bytes in order for the queue that `last` went to, as long as both are one bundle: small, reached in one
+    /// way, and little beside what is left. Who submits a bundle has one end to look at instead of many.
+    ///
+    /// # Errors
+    /// What the entry says.
+    pub fn more(&mut self, pieces: &impl Pieces, last: &Chunk) -> Result<Option<Chunk>, Fault> {
+        let Bundle { chunks, bytes, limit } = self.bundle;
+        let spent = bytes.saturating_add(u64::from(chunks) * OP_COST);
+        if chunks >= BUNDLE_MAX || bytes >= BUNDLE_BYTES_MAX || spent >= limit {
+            return Ok(None);
+        }
+        let before = (self.next, self.into);
+        let Some(piece) = self.grow(pieces)? else { return Ok(None) };
+        let alike = core::mem::discriminant(&last.piece.stored) == core::mem::discriminant(&piece.stored);
+        let fits = bytes.saturating_add(piece.len) <= BUNDLE_BYTES_MAX
+            && spent.saturating_add(cost(piece.len)) <= limit;
+        if !alike || !fits {
+            (self.next, self.into) = before;
+            return Ok(None);
+        }
+        Ok(Some(self.hand_out(last.lane, piece)))
+    }
+
+    fn hand_out(&mut self, lane: usize, piece: Piece) -> Chunk {
+        self.issued[lane] = self.issued[lane].saturating_add(cost(piece.len));
+        self.bundle.chunks += 1;
+        self.bundle.bytes += piece.len;
+        self.left.bytes = self.left.bytes.saturating_sub(piece.len);
+        Chunk { lane, piece }
+    }
+
+    /// The next bytes, merged or cut.
+    fn grow(&mut self, pieces: &impl Pieces) -> Result<Option<Piece>, Fault> {
         let mut grown: Option<Piece> = None;
         while self.next < pieces.count() {
             let piece = pieces.piece(self.next)?;
@@ -109,15 +174,19 @@ impl Plan {
             }
             self.advance();
         }
-        Ok(grown.map(|piece| {
-            self.issued[lane] = self.issued[lane].saturating_add(cost(piece.len));
-            Chunk { lane, piece }
-        }))
+        self.left.count = pieces.count().saturating_sub(self.next);
+        Ok(grown)
     }
 
     /// A chunk has ended.
     pub fn retire(&mut self, chunk: &Chunk) {
-        self.retired[chunk.lane] = self.retired[chunk.lane].saturating_add(cost(chunk.piece.len));
+        self.retire_bundle(chunk.lane, chunk.piece.len, 1);
+    }
+
+    /// So many chunks of so many bytes in all have ended.
+    pub fn retire_bundle(&mut self, lane: usize, bytes: u64, chunks: u32) {
+        let cost = bytes.saturating_add(u64::from(chunks) * OP_COST);
+        self.retired[lane] = self.retired[lane].saturating_add(cost);
     }
 
     /// Whether all entries were handed out.

@@ -1,8 +1,10 @@
 //! The words of the command line.
 
 mod archive;
+mod bench;
 
 pub(crate) use archive::*;
+pub(crate) use bench::*;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -105,6 +107,13 @@ pub(crate) enum Command {
         after_help = "Examples:\n  wharf load model.safetensors --device host:0\n  wharf load model.gguf --include 'blk.0.*' --timelines 4\n  wharf load model.irpa --dry-run"
     )]
     Load(LoadArgs),
+    /// Times what the library does on a device: loads, copies, allocations, launches
+    #[command(after_help = BENCH_HELP)]
+    Bench {
+        /// What to time
+        #[command(subcommand)]
+        bench: Bench,
+    },
     /// Puts a small model on a device and checks what it computes
     #[command(
         after_help = "Example:\n  wharf demo --archive digits.safetensors --kernels host.so --expect expected.json"
@@ -200,6 +209,8 @@ pub(crate) enum Io {
     Mmap,
     /// Read in large pieces
     Read,
+    /// Read past the system's cache, for files that are not in it
+    Direct,
 }
 
 impl From<Io> for wharf::Io {
@@ -208,6 +219,7 @@ impl From<Io> for wharf::Io {
             Io::Auto => wharf::Io::Auto,
             Io::Mmap => wharf::Io::Map,
             Io::Read => wharf::Io::Read,
+            Io::Direct => wharf::Io::Direct,
         }
     }
 }

@@ -49,7 +49,7 @@ pub(crate) fn run(global: &Global, args: &DemoArgs, out: &mut Out) -> Result<(),
     }
 }
 
-fn read(file: &Path) -> Result<Vec<u8>, Failure> {
+pub(crate) fn read(file: &Path) -> Result<Vec<u8>, Failure> {
     fs::read(file).map_err(|error| {
         let kind =
             if error.kind() == std::io::ErrorKind::NotFound { ErrorKind::NoSuchFile } else { ErrorKind::Io };

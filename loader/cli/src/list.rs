@@ -3,7 +3,7 @@
 use crate::{
     cli::{Global, ListArgs},
     filter::{Filter, sort},
-    out::{Failure, Out, note, safe},
+    out::{Failure, Out, Table, note, push, safe, safe_into},
     select::{Include, full_name, open},
     typed::{Typed, typed},
 };
@@ -38,9 +38,9 @@ pub(crate) fn run(global: &Global, args: &ListArgs, out: &mut Out) -> Result<(),
     if global.quiet {
         return tensors.iter().try_for_each(|tensor| out.line(&full_name(tensor)));
     }
-    let rows: Vec<Vec<String>> =
-        tensors.iter().map(|tensor| row(tensor, &typed(&parameters, tensor), out)).collect();
-    out.table(&["NAME", "TYPE", "SHAPE", "BYTES", "OFFSET"], &rows, &[3, 4])
+    let mut table = Table::new(&["NAME", "TYPE", "SHAPE", "BYTES", "OFFSET"]);
+    tensors.iter().for_each(|tensor| row(&mut table, tensor, &parameters, out));
+    out.rows(&table, &[3, 4])
 }
 
 /// The text of IREE's tools, a block for each scope, to the letter; but names are escaped.
@@ -91,19 +91,47 @@ fn file_json(scope: &str, file: &ArchiveFile, parameters: &Parameters, tensors: 
     value
 }
 
-fn row(tensor: &Tensor<'_>, typed: &Typed, out: &Out) -> Vec<String> {
-    let shape = shape_text(typed.shape.as_deref());
-    let place = match &tensor.place {
-        TensorPlace::Offset(offset) => offset.to_string(),
-        TensorPlace::Splat(pattern) => format!("splat {}", hex(pattern)),
-        TensorPlace::External(path, offset) => format!("{offset} in {}", safe(&path.display().to_string())),
-    };
-    vec![full_name(tensor), typed.dtype.unwrap_or("-").into(), shape, out.size(tensor.bytes), place]
+fn row(table: &mut Table, tensor: &Tensor<'_>, parameters: &Parameters, out: &Out) {
+    match tensor.scope {
+        "" => table.cell(|text| safe_into(text, tensor.name)),
+        _ => table.cell(|text| text.push_str(&full_name(tensor))),
+    }
+    // Where the format has types there is nothing to look for, nor to copy.
+    let described = if tensor.dtype.is_none() { typed(parameters, tensor) } else { Typed::default() };
+    table.cell(|text| text.push_str(tensor.dtype.or(described.dtype).unwrap_or("-")));
+    table.cell(|text| shape_into(text, tensor.shape.or(described.shape.as_deref())));
+    table.cell(|text| out.size_into(text, tensor.bytes));
+    table.cell(|text| match &tensor.place {
+        TensorPlace::Offset(offset) => push(text, *offset),
+        TensorPlace::Splat(pattern) => {
+            text.push_str("splat ");
+            text.push_str(&hex(pattern));
+        }
+        TensorPlace::External(path, offset) => {
+            push(text, *offset);
+            text.push_str(" in ");
+            text.push_str(&safe(&path.display().to_string()));
+        }
+    });
 }
 
 /// A shape without blanks.
 pub(crate) fn shape_text(shape: Option<&[u64]>) -> String {
-    shape.map_or_else(|| "-".into(), |shape| format!("{shape:?}").replace(' ', ""))
+    let mut text = String::new();
+    shape_into(&mut text, shape);
+    text
+}
+
+fn shape_into(text: &mut String, shape: Option<&[u64]>) {
+    let Some(shape) = shape else { return text.push('-') };
+    text.push('[');
+    for (number, dim) in shape.iter().enumerate() {
+        if number > 0 {
+            text.push(',');
+        }
+        push(text, *dim);
+    }
+    text.push(']');
 }
 
 pub(crate) fn tensor_json(tensor: &Tensor<'_>, typed: &Typed) -> Value {

@@ -2,6 +2,7 @@
 //! failure; exit codes by kind of error.
 #![deny(unsafe_code)]
 
+mod bench;
 mod cli;
 mod convert;
 mod create;
@@ -59,6 +60,7 @@ fn run(cli: &Cli, out: &mut Out) -> Result<(), Failure> {
         Command::Create(args) => create::run(&cli.global, args, out),
         Command::Man { verb, dir } => man::run(verb.as_deref(), dir.as_deref(), out),
         Command::Load(args) => load::run(&cli.global, args, out),
+        Command::Bench { bench } => bench::run(&cli.global, bench, out),
         Command::Demo(args) => demo::run(&cli.global, args, out),
         Command::Completions { shell } => {
             let mut script = vec![];

@@ -1,15 +1,23 @@
 //! What the command says: text or one JSON value on stdout, errors and notes on stderr, exit codes.
 
+mod table;
+
+pub(crate) use table::{Table, push};
+
 use crate::cli::{Color, Global};
 use serde_json::{Value, json};
 use std::{
     io::{self, IsTerminal, Write},
     process::ExitCode,
 };
+use table::row_of;
 use wharf::{Error, ErrorKind, near};
 
 /// The version of every JSON value.
 pub(crate) const SCHEMA: u32 = 1;
+
+/// Bytes that are written to stdout at once: a list of thousands of tensors in few calls.
+const BUFFER: usize = 64 << 10;
 
 /// What the command exits with when it looked at something and found it wanting.
 const WANTING: u8 = 1;
@@ -50,7 +58,7 @@ impl Out {
             Color::Auto => on_terminal,
         };
         Out {
-            stdout: io::BufWriter::new(io::stdout()),
+            stdout: io::BufWriter::with_capacity(BUFFER, io::stdout()),
             json: global.json,
             bold: bold && !global.json,
             exact: global.bytes,
@@ -68,7 +76,7 @@ impl Out {
 
     /// A line.
     pub(crate) fn line(&mut self, line: &str) -> Result<(), Failure> {
-        writeln!(self.stdout, "{line}").map_err(closed)
+        self.stdout.write_all(line.as_bytes()).and_then(|()| self.stdout.write_all(b"\n")).map_err(closed)
     }
 
     /// The one JSON value of the command; `schema_version` is added.
@@ -85,21 +93,36 @@ impl Out {
         rows: &[Vec<String>],
         right: &[usize],
     ) -> Result<(), Failure> {
-        let mut widths: Vec<usize> = heading.iter().map(|title| title.len()).collect();
-        for row in rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(cell.chars().count());
+        let mut table = Table::new(heading);
+        rows.iter().flatten().for_each(|cell| table.cell(|text| text.push_str(cell)));
+        self.rows(&table, right)
+    }
+
+    /// The same of a table that was filled cell by cell.
+    pub(crate) fn rows(&mut self, table: &Table, right: &[usize]) -> Result<(), Failure> {
+        let widths = table.widths();
+        let mut line = String::new();
+        for (number, row) in table.rows().enumerate() {
+            line.clear();
+            row_of(&mut line, row, &widths, right);
+            if number == 0 && self.bold {
+                line = format!("\x1b[1m{line}\x1b[0m");
             }
+            self.line(&line)?;
         }
-        let titles: Vec<String> = heading.iter().map(|title| (*title).to_owned()).collect();
-        let line = row_of(&titles, &widths, right);
-        self.line(&if self.bold { format!("\x1b[1m{line}\x1b[0m") } else { line })?;
-        rows.iter().try_for_each(|row| self.line(&row_of(row, &widths, right)))
+        Ok(())
     }
 
     /// Bytes as people read them, or exact.
     pub(crate) fn size(&self, bytes: u64) -> String {
-        if self.exact { bytes.to_string() } else { human(bytes) }
+        let mut text = String::new();
+        self.size_into(&mut text, bytes);
+        text
+    }
+
+    /// The same at the end of a text.
+    pub(crate) fn size_into(&self, text: &mut String, bytes: u64) {
+        if self.exact { push(text, bytes) } else { human_into(text, bytes) }
     }
 
     /// Everything is written; now it must have arrived.
@@ -142,22 +165,6 @@ fn closed(error: io::Error) -> Failure {
     if error.kind() == io::ErrorKind::BrokenPipe { Failure::Closed } else { Failure::Stdout(error) }
 }
 
-fn row_of(cells: &[String], widths: &[usize], right: &[usize]) -> String {
-    let mut line = String::new();
-    for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
-        let pad = " ".repeat(width.saturating_sub(cell.chars().count()));
-        match (right.contains(&column), column + 1 == cells.len()) {
-            (true, _) => line.extend([pad.as_str(), cell]),
-            (false, true) => line.push_str(cell),
-            (false, false) => line.extend([cell.as_str(), &pad]),
-        }
-        if column + 1 < cells.len() {
-            line.push_str("  ");
-        }
-    }
-    line
-}
-
 /// A line on stderr; a closed stderr is nobody's concern.
 pub(crate) fn note(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
@@ -179,13 +186,27 @@ pub(crate) fn usage(error: &clap::Error, as_json: bool) -> ExitCode {
 
 /// Bytes with a unit, three digits.
 pub(crate) fn human(bytes: u64) -> String {
-    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let (mut value, mut unit) = (bytes as f64, 0);
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
+    let mut text = String::new();
+    human_into(&mut text, bytes);
+    text
+}
+
+fn human_into(text: &mut String, bytes: u64) {
+    const UNITS: [&str; 7] = [" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"];
+    let unit = bytes.checked_ilog2().unwrap_or(0) / 10;
+    let (one, bytes) = (1_u128 << (10 * unit), u128::from(bytes));
+    if unit == 0 {
+        push(text, bytes as u64);
+    } else {
+        // To the nearest tenth, and from the middle to the even one.
+        let (tenths, rest) = (bytes * 10 / one, bytes * 10 % one);
+        let up = rest * 2 > one || (rest * 2 == one && tenths % 2 == 1);
+        let tenths = tenths as u64 + u64::from(up);
+        push(text, tenths / 10);
+        text.push('.');
+        push(text, tenths % 10);
     }
-    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+    text.push_str(UNITS[unit as usize]);
 }
 
 /// A name without anything that a terminal would obey.
@@ -193,13 +214,25 @@ pub(crate) fn safe(name: &str) -> String {
     near::escaped(name)
 }
 
+/// The same at the end of a text.
+pub(crate) fn safe_into(text: &mut String, name: &str) {
+    if near::is_plain(name) { text.push_str(name) } else { text.push_str(&safe(name)) }
+}
+
 #[cfg(test)]
 mod tests {
     #[test]
     fn sizes_are_rounded_by_powers_of_1024() {
-        for (bytes, text) in
-            [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1536, "1.5 KiB"), (u64::MAX, "16.0 EiB")]
-        {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (1536, "1.5 KiB"),
+            (1280, "1.2 KiB"),
+            (1 << 20, "1.0 MiB"),
+            ((1 << 20) - 1, "1024.0 KiB"),
+            (u64::MAX, "16.0 EiB"),
+        ] {
             assert_eq!(super::human(bytes), text);
         }
     }

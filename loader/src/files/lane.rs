@@ -4,7 +4,10 @@
 //! A transfer's memory was checked by core and stays until its step has ended.
 #![allow(unsafe_code)]
 
-use super::open::find;
+use super::{
+    direct::Bounce,
+    open::{Opened, find},
+};
 use std::{
     fs::File,
     io,
@@ -34,7 +37,7 @@ enum Work {
 
 /// Bytes between a file and memory.
 struct Transfer {
-    file: Arc<File>,
+    file: Arc<Opened>,
     at: u64,
     address: u64,
     len: u64,
@@ -95,10 +98,11 @@ fn captured(op: &Op<'_>) -> Result<Work, Fault> {
 
 /// The lane's thread: until the sending end is gone, or a step fails, which ends the lane.
 fn work(from: &Receiver<Task>, tick: Tick, unfinished: &AtomicUsize) {
+    let mut bounce = Bounce::default();
     while let Ok(task) = from.recv() {
         let ended = match &task.work {
             Work::Nothing => Ok(()),
-            Work::Transfer(transfer) => transfer.run(),
+            Work::Transfer(transfer) => transfer.run(&mut bounce),
         };
         unfinished.fetch_sub(1, AcqRel);
         if let Err(fault) = ended {
@@ -112,11 +116,11 @@ fn work(from: &Receiver<Task>, tick: Tick, unfinished: &AtomicUsize) {
 
 impl Transfer {
     /// All of it, however many calls the system needs.
-    fn run(&self) -> Result<(), Fault> {
+    fn run(&self, bounce: &mut Bounce) -> Result<(), Fault> {
         let site = if self.write { Site::Write } else { Site::Read };
         let mut moved = 0u64;
         while moved < self.len {
-            match self.once(moved) {
+            match self.once(moved, bounce) {
                 Ok(0) => {
                     // The file ends here: it is shorter than when its table was read.
                     let ends = [self.at + self.len, self.at + moved];
@@ -125,7 +129,10 @@ impl Transfer {
                 Ok(n) => moved += n as u64,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    let fault = Fault::new(Kind::Io, Blame::Driver, site, Why::Native, [self.at + moved, 0]);
+                    // A file system may take the flag when the file is opened and still refuse to read so.
+                    let refused = self.is_direct() && error.kind() == io::ErrorKind::InvalidInput;
+                    let kind = if refused { Kind::Unsupported } else { Kind::Io };
+                    let fault = Fault::new(kind, Blame::Driver, site, Why::Native, [self.at + moved, 0]);
                     return Err(fault.with_native(error.raw_os_error().unwrap_or(0)));
                 }
             }
@@ -133,17 +140,24 @@ impl Transfer {
         Ok(())
     }
 
-    fn once(&self, moved: u64) -> io::Result<usize> {
+    fn is_direct(&self) -> bool {
+        !self.write && self.file.direct.is_some()
+    }
+
+    fn once(&self, moved: u64, bounce: &mut Bounce) -> io::Result<usize> {
+        if let Some(direct) = self.file.direct.as_ref().filter(|_| !self.write) {
+            return direct.read(bounce, self.at + moved, self.address + moved, self.len - moved);
+        }
         let len = usize::try_from(self.len - moved).unwrap_or(usize::MAX).min(1 << 30);
         let memory = (self.address + moved) as *mut u8;
         if self.write {
             // SAFETY: core checked the range, which is read until this step has ended.
             let bytes = unsafe { std::slice::from_raw_parts(memory, len) };
-            write_at(&self.file, bytes, self.at + moved)
+            write_at(&self.file.file, bytes, self.at + moved)
         } else {
             // SAFETY: core checked the range, which nobody else uses until this step has ended.
             let bytes = unsafe { std::slice::from_raw_parts_mut(memory, len) };
-            read_at(&self.file, bytes, self.at + moved)
+            read_at(&self.file.file, bytes, self.at + moved)
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Files as a backend: its lanes read and write files at offsets, on threads of their own. It is linked into the loader
 //! and never listed; batches stage through it what is not mapped.
 
+mod direct;
 mod lane;
 mod open;
 

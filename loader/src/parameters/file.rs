@@ -46,6 +46,9 @@ pub struct ArchiveFile {
     bytes: Bytes,
     index: Index,
     by_number: OnceLock<OpenFile>,
+    direct: OnceLock<OpenFile>,
+    /// Asked once: a load asks for each of its tensors.
+    remote: OnceLock<bool>,
     /// Files beside this one that entries of it name, once they were needed.
     pub(super) beside: Mutex<HashMap<String, Arc<Beside>>>,
 }
@@ -65,7 +68,16 @@ impl ArchiveFile {
         };
         let index = index.map_err(|stop| at_fault(path, stop))?;
         let beside = Mutex::default();
-        Ok(ArchiveFile { path: path.to_owned(), file, bytes, index, by_number: OnceLock::new(), beside })
+        Ok(ArchiveFile {
+            path: path.to_owned(),
+            file,
+            bytes,
+            index,
+            by_number: OnceLock::new(),
+            direct: OnceLock::new(),
+            remote: OnceLock::new(),
+            beside,
+        })
     }
 
     /// Everything that is wrong with a file, as far as it can be told; empty if it can be opened.
@@ -111,9 +123,25 @@ impl ArchiveFile {
         let file = self.file.try_clone().map_err(failed)?;
         Ok(self.by_number.get_or_init(|| OpenFile::new(file)).number())
     }
+    /// The same for reads past the page cache.
+    pub(crate) fn direct_number(&self) -> Result<u64> {
+        if let Some(open) = self.direct.get() {
+            return Ok(open.number());
+        }
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::Unsupported => {
+                let message = format!("{}: cannot be read directly (O_DIRECT): {error}", self.path.display());
+                let error = Error::new(ErrorKind::Unsupported, message).in_file(&self.path);
+                error.next("read it through the system's cache: `--io read`")
+            }
+            _ => Error::io(&self.path, "cannot be opened to be read directly", &error),
+        };
+        let open = self.file.try_clone().and_then(OpenFile::direct).map_err(failed)?;
+        Ok(self.direct.get_or_init(|| open).number())
+    }
     /// Whether the file lies on a file system that is reached over a network, where page by page is slow.
     pub(crate) fn is_remote(&self) -> bool {
-        remote::is_remote(&self.path)
+        *self.remote.get_or_init(|| remote::is_remote(&self.path))
     }
     /// Whether an address lies in the mapping.
     pub(crate) fn holds(&self, address: u64) -> bool {

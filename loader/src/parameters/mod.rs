@@ -17,8 +17,9 @@ use crate::{
     near,
 };
 use file::fault;
+use hashbrown::{HashTable, hash_table};
 use std::{
-    collections::HashMap,
+    hash::{BuildHasher, RandomState},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -63,8 +64,9 @@ pub enum TensorPlace {
 #[derive(Clone, Default)]
 pub struct Parameters {
     files: Vec<Scoped>,
-    /// File and entry by scope and name.
-    names: HashMap<(String, String), (usize, usize)>,
+    /// File and entry by scope and name, both of which are kept with the file.
+    names: HashTable<(usize, usize)>,
+    hasher: RandomState,
     /// File and entry in the order of files and entries.
     order: Vec<(usize, usize)>,
 }
@@ -112,27 +114,27 @@ impl Parameters {
         file: ArchiveFile,
         only: Option<std::collections::HashSet<String>>,
     ) -> Result<()> {
-        let (number, file) = (self.files.len(), Arc::new(file));
-        for (entry, item) in file.index().entries().enumerate() {
-            if only.as_ref().is_some_and(|only| !only.contains(item.name)) {
+        let number = self.files.len();
+        let count = file.index().len();
+        self.files.push(Scoped { scope: scope.into(), file: Arc::new(file), only: only.map(Arc::new) });
+        self.order.reserve(count);
+        let Parameters { files, names, hasher, order } = self;
+        names.reserve(count, |at| hasher.hash_one(key(files, *at)));
+        let added = &files[number];
+        for (entry, item) in added.file.index().entries().enumerate() {
+            if added.only.as_ref().is_some_and(|only| !only.contains(item.name)) {
                 continue;
             }
-            let key = (scope.to_owned(), item.name.to_owned());
-            if let Some((before, _)) = self.names.insert(key, (number, entry)) {
-                let first = if before == number { &file } else { &self.files[before].file };
-                let message = format!(
-                    "{}: duplicate_name: tensor `{}` is in {} too",
-                    file.path().display(),
-                    near::escaped(item.name),
-                    first.path().display()
-                );
-                let error =
-                    Error::new(ErrorKind::Archive(Class::DuplicateName), message).in_file(file.path());
-                return Err(error.next("give the archives scopes of their own: `scope=FILE`"));
+            let own = (scope, item.name);
+            let same = |at: &(usize, usize)| key(files, *at) == own;
+            match names.entry(hasher.hash_one(own), same, |at| hasher.hash_one(key(files, *at))) {
+                hash_table::Entry::Vacant(slot) => drop(slot.insert((number, entry))),
+                hash_table::Entry::Occupied(before) => {
+                    return Err(duplicate(&added.file, item.name, &files[before.get().0].file));
+                }
             }
-            self.order.push((number, entry));
+            order.push((number, entry));
         }
-        self.files.push(Scoped { scope: scope.into(), file, only: only.map(Arc::new) });
         Ok(())
     }
 
@@ -204,12 +206,12 @@ impl Parameters {
     }
 
     fn place(&self, name: &str) -> Result<(usize, usize)> {
-        let whole = self.names.get(&(String::new(), name.to_owned()));
-        let scoped = || {
-            let (scope, name) = name.split_once("::")?;
-            self.names.get(&(scope.to_owned(), name.to_owned()))
+        let at = |scope: &str, name: &str| {
+            let own = (scope, name);
+            self.names.find(self.hasher.hash_one(own), |at| key(&self.files, *at) == own)
         };
-        whole.or_else(scoped).copied().ok_or_else(|| self.no_such(name))
+        let scoped = || name.split_once("::").and_then(|(scope, name)| at(scope, name));
+        at("", name).or_else(scoped).copied().ok_or_else(|| self.no_such(name))
     }
 
     fn no_such(&self, name: &str) -> Error {
@@ -274,10 +276,16 @@ impl Parameters {
         match item.data {
             Data::Range { offset, len } => {
                 let access = file.access();
-                let read = io == Io::Read || (io == Io::Auto && file.is_remote());
-                Ok(match read && len > 0 {
-                    true => Stored::File { file: file.number()?, offset, len, access },
-                    false => Stored::Memory { address: file.address() + offset, len, access },
+                let number = match io {
+                    _ if len == 0 => None,
+                    Io::Direct => Some(file.direct_number()?),
+                    Io::Read => Some(file.number()?),
+                    Io::Auto if file.is_remote() => Some(file.number()?),
+                    Io::Auto | Io::Map => None,
+                };
+                Ok(match number {
+                    Some(file) => Stored::File { file, offset, len, access },
+                    None => Stored::Memory { address: file.address() + offset, len, access },
                 })
             }
             Data::Splat { pattern, pattern_len, len } => Ok(Stored::Splat { pattern, pattern_len, len }),
@@ -286,6 +294,23 @@ impl Parameters {
             }
         }
     }
+}
+
+/// Scope and name of an entry.
+fn key(files: &[Scoped], (file, entry): (usize, usize)) -> (&str, &str) {
+    let Some(scoped) = files.get(file) else { return ("", "") };
+    (&scoped.scope, scoped.file.index().name(entry).unwrap_or_default())
+}
+
+fn duplicate(file: &ArchiveFile, name: &str, first: &ArchiveFile) -> Error {
+    let message = format!(
+        "{}: duplicate_name: tensor `{}` is in {} too",
+        file.path().display(),
+        near::escaped(name),
+        first.path().display()
+    );
+    let error = Error::new(ErrorKind::Archive(Class::DuplicateName), message).in_file(file.path());
+    error.next("give the archives scopes of their own: `scope=FILE`")
 }
 
 /// Whether an open file is the one that a name leads to.

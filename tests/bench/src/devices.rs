@@ -74,6 +74,19 @@ pub fn linked() -> Result<Device, Fail> {
     Ok(Runtime::builder().only_named().linked_in(export::entry::<Linked>).open().device("host:0")?)
 }
 
+/// A device with memory of its own, which is reached through staging; none where its plugin was not built.
+///
+/// # Errors
+/// If it is there and cannot be opened.
+pub fn staged() -> Result<Option<Device>, Fail> {
+    let Some(folder) = env::var_os("WHARF_TEST_PLUGINS").map(PathBuf::from) else { return Ok(None) };
+    let file = folder.join(format!("wharf_null_plugin{}", env::consts::DLL_SUFFIX));
+    if !file.exists() {
+        return Ok(None);
+    }
+    Ok(Runtime::builder().only_named().plugin_file(file).open().devices().into_iter().next())
+}
+
 /// A linked-in device behind its tables as core sees it, without the loader.
 ///
 /// # Errors

@@ -45,6 +45,90 @@ pub fn trim() {
     }
 }
 
+/// Has the system forget the pages of a file that nobody maps.
+///
+/// # Errors
+/// The system's.
+pub fn drop_cached(file: &File) -> std::io::Result<()> {
+    file.sync_all()?;
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::fd::AsRawFd;
+        // SAFETY: an open file; the call changes no contents.
+        let code = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+        if code != 0 {
+            return Err(std::io::Error::from_raw_os_error(code));
+        }
+    }
+    Ok(())
+}
+
+/// A file to be read past the cache.
+///
+/// # Errors
+/// The system's; `Unsupported` where there is no such thing.
+pub fn open_direct(path: &Path) -> std::io::Result<File> {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        File::options().read(true).custom_flags(libc::O_DIRECT).open(path)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = path;
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// Reads at an offset.
+///
+/// # Errors
+/// The system's.
+pub fn read_at(file: &File, bytes: &mut [u8], at: u64) -> std::io::Result<usize> {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileExt::read_at(file, bytes, at);
+    #[cfg(windows)]
+    return std::os::windows::fs::FileExt::seek_read(file, bytes, at);
+}
+
+/// Memory that begins at a page.
+pub struct Aligned {
+    room: Vec<u8>,
+    begin: usize,
+    len: usize,
+}
+
+impl Aligned {
+    /// So many bytes, touched.
+    pub fn new(len: usize) -> Aligned {
+        let room = vec![1; len + 4096];
+        let begin = room.as_ptr().align_offset(4096);
+        Aligned { room, begin, len }
+    }
+    /// The bytes.
+    pub fn bytes(&mut self) -> &mut [u8] {
+        &mut self.room[self.begin..self.begin + self.len]
+    }
+}
+
+/// Begins to measure the most memory that this process has at once; what it has now, where the system tells.
+pub fn peak_from_now() -> Option<u64> {
+    // proc(5): 5 resets the peak.
+    std::fs::write("/proc/self/clear_refs", "5").ok()?;
+    status("VmRSS:")
+}
+
+/// The most memory since then, in bytes.
+pub fn peak() -> Option<u64> {
+    status("VmHWM:")
+}
+
+fn status(field: &str) -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(field))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+}
+
 /// Opens a library at once, with nothing shared, for ever.
 ///
 /// # Errors

@@ -116,7 +116,19 @@ fn drive(plan: &mut Plan, entries: &Entries, lanes: usize, choices: &mut Choices
     let mut model = Model { entries: &entries.0, entry: 0, into: 0 };
     let mut flight: Vec<Chunk> = vec![];
     let (mut issued, mut retired) = ([0u64; LANES_MAX], [0u64; LANES_MAX]);
+    let mut last: Option<Chunk> = None;
     loop {
+        // What goes with the chunk before goes to its queue.
+        if let Some(before) = last.filter(|_| !choices.is_over() && choices.below(2) == 0)
+            && let Some(more) = plan.more(entries, &before).expect("no entry is at fault")
+        {
+            assert_eq!(more.lane, before.lane, "a bundle is of one queue");
+            model.take(&more.piece, plan.chunk_bytes());
+            issued[more.lane] += more.piece.len + OP_COST;
+            flight.push(more);
+            last = Some(more);
+            continue;
+        }
         // Once the input is used up all queues are open, so that the plan ends.
         let closed = if choices.is_over() { 0 } else { choices.byte() };
         let open = |lane: usize| closed >> lane & 1 == 0;
@@ -134,6 +146,7 @@ fn drive(plan: &mut Plan, entries: &Entries, lanes: usize, choices: &mut Choices
         model.take(&chunk.piece, plan.chunk_bytes());
         issued[chunk.lane] += chunk.piece.len + OP_COST;
         flight.push(chunk);
+        last = Some(chunk);
         if !choices.is_over() && choices.below(3) == 0 {
             let ended = flight.swap_remove(choices.below(flight.len() as u64) as usize);
             retired[ended.lane] += ended.piece.len + OP_COST;

@@ -11,6 +11,7 @@ pub use tensor::Entries;
 pub use value::{Array, Elements, Metadata, RawText, Value, ValueType};
 
 use super::check::{self, Mark};
+use super::entry::{Data, Entry};
 use super::error::{Class, Error};
 use super::input::{Cursor, Input, Stop};
 use super::{limits, sniff};
@@ -49,11 +50,18 @@ impl<'a> Gguf<'a> {
     /// # Errors
     /// [`Stop::Need`] until all of it is in memory; the class of what is wrong with it.
     pub fn open(input: Input<'a>) -> Result<Self, Stop> {
+        Self::open_with(input, |_| {})
+    }
+
+    /// The same, and gives every tensor to `each`.
+    pub(super) fn open_with(input: Input<'a>, mut each: impl FnMut(&Entry<'a>)) -> Result<Self, Stop> {
         let mut file = Self::layout(input)?;
         for entry in file.entries() {
-            if let super::Data::Range { offset, len } = entry?.data {
+            let entry = entry?;
+            if let Data::Range { offset, len } = entry.data {
                 file.end = file.end.max(offset + len);
             }
+            each(&entry);
         }
         Ok(file)
     }

@@ -1,7 +1,17 @@
 //! Loads of warm archives through the host plugin against one map of the file and one memcpy of the same bytes, and
 //! against one memcpy into memory that is as fresh.
 
-use std::{fs::File, hint::black_box, path::Path, process::ExitCode, time::Duration};
+mod cold;
+mod import;
+mod spread;
+
+use std::{
+    fs::File,
+    hint::black_box,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 use wharf::{Device, Io, LoadOptions, Parameters, Span};
 use wharf_bench::{
     archives,
@@ -18,6 +28,7 @@ const MIB: u64 = 512;
 struct Case<'a> {
     name: String,
     device: &'a Device,
+    path: PathBuf,
     parameters: Parameters,
     spans: Vec<(String, u64)>,
     file: File,
@@ -36,7 +47,14 @@ fn run(args: &Args, give: &mut dyn FnMut(Row)) -> Result<(), Fail> {
     let mib = args.mib.unwrap_or(args.pick(MIB, 64));
     let (path, data_at) = archives::safetensors(&format!("large-{mib}.safetensors"), &archives::large(mib))?;
     let rounds = args.pick(15, 3);
-    Case::open(format!("{mib} MiB in 300 tensors"), &device, &path, data_at, rounds, 1.1)?.all(args, give)?;
+    let large = Case::open(format!("{mib} MiB in 300 tensors"), &device, &path, data_at, rounds, 1.1)?;
+    large.all(args, give)?;
+    large.cold(args, give)?;
+    // The device with memory of its own has 64 MiB.
+    let (path, data_at) = archives::safetensors("large-48.safetensors", &archives::large(48))?;
+    Case::open("48 MiB in 300 tensors".into(), &device, &path, data_at, rounds, 1.1)?.memory(args, give)?;
+    spread::run(args, give)?;
+    import::run(args, &device, give)?;
     let (path, data_at) = archives::safetensors("small.safetensors", &archives::small())?;
     Case::open("84 MB in 20,000 tensors".into(), &device, &path, data_at, rounds, 1.3)?.all(args, give)
 }
@@ -58,7 +76,8 @@ impl<'a> Case<'a> {
             at += tensor.bytes;
         }
         let (bytes, data_at) = (at as usize, data_at as usize);
-        Ok(Case { name, device, parameters, spans, file: File::open(path)?, data_at, bytes, rounds, goal })
+        let (path, file) = (path.to_owned(), File::open(path)?);
+        Ok(Case { name, device, path, parameters, spans, file, data_at, bytes, rounds, goal })
     }
 
     fn all(&self, args: &Args, give: &mut dyn FnMut(Row)) -> Result<(), Fail> {
@@ -71,6 +90,10 @@ impl<'a> Case<'a> {
     }
 
     fn gathers(&self, args: &Args, give: &mut dyn FnMut(Row)) -> Result<(), Fail> {
+        let ways = ["gather", "gather, map kept", "gather, --io read"];
+        if !ways.iter().any(|what| args.wants(&format!("{what}, {}", self.name))) {
+            return Ok(());
+        }
         let (to, mut peer) = (self.device.allocate(self.bytes as u64)?, vec![1u8; self.bytes]);
         let kept = sys::map(&self.file)?;
         let kept = &kept[self.data_at..];
@@ -110,9 +133,13 @@ impl<'a> Case<'a> {
     }
 
     fn gather(&self, to: &wharf::Buffer, io: Io) -> Result<Duration, Fail> {
+        self.gather_on(self.device, to, io)
+    }
+
+    fn gather_on(&self, device: &Device, to: &wharf::Buffer, io: Io) -> Result<Duration, Fail> {
         let spans: Vec<_> = self.spans.iter().map(|(name, at)| Span::whole(name, *at)).collect();
         let options = LoadOptions { io, ..LoadOptions::default() };
-        let (took, _) = timed(|| self.device.gather(&self.parameters, &spans, to, options)?.wait())?;
+        let (took, _) = timed(|| device.gather(&self.parameters, &spans, to, options)?.wait())?;
         Ok(took)
     }
 
