@@ -94,7 +94,7 @@ pub const STAGING_DEFAULT: u64 = 32 << 20;
 /// How the bytes of files are reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Io {
-    /// Mapped, or read where the file system is reached over a network.
+    /// Read into memory of the process; mapped for other devices, unless the file system is reached over a network.
     #[default]
     Auto,
     /// Mapped into memory. A file that another process cuts meanwhile is an error, unless it does so just while a piece
@@ -169,6 +169,14 @@ pub struct Load {
 }
 
 impl Device {
+    /// What `auto` is on this device. Where files can be read straight into its memory, that takes no more time than a map
+    /// and no harm from a file that is cut meanwhile.
+    fn io(&self, io: Io) -> Io {
+        let caps = self.caps();
+        let in_process = caps.space == 0 && caps.mappable && caps.coherent;
+        if io == Io::Auto && in_process { Io::Read } else { io }
+    }
+
     /// Loads whole parameters into new buffers, in the order of `names`. Everything is checked before anything moves;
     /// on failure nothing is left allocated. Small tensors share blocks of memory, each of which is freed with the last
     /// buffer in it.
@@ -176,10 +184,9 @@ impl Device {
     /// # Errors
     /// A name that is not there; memory that is short; a device that cannot be loaded from here.
     pub fn load(&self, parameters: &Parameters, names: &[&str], options: LoadOptions) -> Result<Load> {
-        let stored = names
-            .iter()
-            .map(|name| Ok((*name, parameters.stored(name, options.io)?)))
-            .collect::<Result<Vec<_>>>()?;
+        let io = if options.import { options.io } else { self.io(options.io) };
+        let stored =
+            names.iter().map(|name| Ok((*name, parameters.stored(name, io)?))).collect::<Result<Vec<_>>>()?;
         let imported: Vec<Option<Buffer>> = stored
             .iter()
             .map(|(_, stored)| options.import.then(|| self.import(parameters, stored)).flatten())
@@ -262,9 +269,10 @@ impl Device {
         direction: Direction,
         options: LoadOptions,
     ) -> Result<Load> {
+        let io = if direction == Direction::In { self.io(options.io) } else { options.io };
         let mut pieces = vec![];
         for span in spans {
-            let stored = parameters.stored(span.name, options.io)?;
+            let stored = parameters.stored(span.name, io)?;
             let rest = len_of(&stored).saturating_sub(span.parameter_offset);
             let item = Item {
                 key: span.name.as_bytes(),
