@@ -317,7 +317,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         } else {
             Ok(time.reached(point.value) as usize)
         };
-        other.pins.unpin();
+        self.leave(&other.pins);
         taken.map(|n| n == 1).map_err(|(_, fault)| fault)
     }
 
