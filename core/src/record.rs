@@ -7,7 +7,7 @@
 use crate::{
     device::Block,
     env::Env,
-    handle::Body,
+    handle::{Body, Pins},
     ranges::Ranges,
     runtime::{LateLink, ReleaseFn},
     word::Word64,
@@ -35,6 +35,8 @@ pub mod state {
     pub const FREEING: u32 = 5;
     /// Given back.
     pub const GONE: u32 = 6;
+    /// A registration that was to end and went to another record, since the range was registered again.
+    pub const MOVED: u32 = 7;
 }
 
 /// Where memory came from.
@@ -72,6 +74,8 @@ pub struct Record {
     /// Of memory allocated in the order of a queue: where that is reached. 0: allocated at once.
     pub(crate) commit_timeline: Word64,
     pub(crate) commit_value: Word64,
+    /// Who looks at more than one field, or changes one; its turn ends when nobody does.
+    pub(crate) pins: Pins,
     pub(crate) late: LateLink,
 }
 
@@ -94,6 +98,7 @@ impl Body for Record {
         release_user: AtomicPtr::new(ptr::null_mut()),
         commit_timeline: Word64::new(0),
         commit_value: Word64::new(0),
+        pins: Pins::NEW,
         late: LateLink::NEW,
     };
     const KIND: u8 = 3;
@@ -107,6 +112,17 @@ impl Record {
     /// From one state to the next; `false` if somebody was there first.
     pub(crate) fn go(&self, from: u32, to: u32) -> bool {
         self.state.compare_exchange(from, to, AcqRel, Acquire).is_ok()
+    }
+
+    /// One reference more; `false` if none is left to join.
+    pub(crate) fn retain(&self) -> bool {
+        self.refs.fetch_update(AcqRel, Relaxed, |n| if n > 0 { n.checked_add(1) } else { None }).is_ok()
+    }
+
+    /// One reference less, and whether that was the last; `None` if there was none.
+    pub(crate) fn release(&self) -> Option<bool> {
+        let before = self.refs.fetch_update(AcqRel, Relaxed, |n| n.checked_sub(1));
+        before.ok().map(|n| n == 1)
     }
 
     /// Notes what to call when wrapped memory is let go of.

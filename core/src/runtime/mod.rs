@@ -19,6 +19,7 @@ mod node;
 mod program;
 mod pump;
 mod queue;
+mod register;
 mod signal;
 mod statistics;
 mod store;
