@@ -141,7 +141,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         let mut failed = None;
         match ready {
             Handed::Taken => self.start_list(lane, run, around)?,
-            Handed::Hold => {
+            Handed::Hold | Handed::Full => {
                 let nodes = self.list_nodes(lane, run, 0..count, around.waits, around.signals)?;
                 self.push_held(lane, nodes);
                 if lane.order == Order::InOrder {

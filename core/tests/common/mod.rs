@@ -125,6 +125,8 @@ pub struct SimLane {
     tick: Option<Tick>,
     pub value: u64,
     pub dead: bool,
+    /// Submits that said that more follows.
+    pub hinted_more: u32,
 }
 
 /// What the device is and does, all changeable.
@@ -281,13 +283,19 @@ impl Device for SimRef {
         if lanes.len() >= self.caps().lanes as usize {
             return Err(Fault::full(Site::Queue, self.caps().lanes as u64));
         }
-        lanes.push(SimLane { todo: VecDeque::new(), tick: Some(tick), value: 0, dead: false });
+        lanes.push(SimLane {
+            todo: VecDeque::new(),
+            tick: Some(tick),
+            value: 0,
+            dead: false,
+            hinted_more: 0,
+        });
         Ok((SimEnd(self.0, lanes.len() - 1), (), lanes.len() - 1))
     }
 }
 
 impl Lane for SimEnd {
-    fn submit(&mut self, steps: &[Step<'_>], _: Hint) -> Result<usize, (usize, Fault)> {
+    fn submit(&mut self, steps: &[Step<'_>], hint: Hint) -> Result<usize, (usize, Fault)> {
         for (n, step) in steps.iter().enumerate() {
             if self.0.submits.fetch_add(1, SeqCst) == self.0.refuse_submit_at.load(SeqCst) {
                 return Err((
@@ -315,6 +323,7 @@ impl Lane for SimEnd {
             }
             lanes[self.1].todo.push_back((owned, step.done));
         }
+        self.0.lanes.lock().unwrap()[self.1].hinted_more += u32::from(hint == Hint::More);
         if self.0.at_once.load(SeqCst) {
             while self.0.step(self.1) {}
         }
