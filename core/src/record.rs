@@ -10,12 +10,10 @@ use crate::{
     handle::{Body, Pins},
     ranges::Ranges,
     runtime::{LateLink, ReleaseFn},
+    sync::{AtomicPtr, AtomicU32, AtomicUsize},
     word::Word64,
 };
-use core::{
-    ptr,
-    sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*},
-};
+use core::{ptr, sync::atomic::Ordering::*};
 
 /// The life of a record: (pending, for memory allocated in the order of a queue, until that is reached), live, (closing,
 /// once its return is queued), then late (freed by its owner while work may still use it), then freeing (the backend's

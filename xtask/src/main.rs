@@ -13,6 +13,7 @@ mod embedded;
 mod fail;
 mod freestanding;
 mod fuzz;
+mod models;
 mod plugins;
 mod shell;
 mod test;
@@ -38,6 +39,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "conformance", line: conformance::LINE, help: conformance::HELP, run: conformance::main },
     Command { name: "bench", line: bench::LINE, help: bench::HELP, run: bench::main },
     Command { name: "fuzz", line: fuzz::LINE, help: fuzz::HELP, run: fuzz::main },
+    Command { name: "models", line: models::LINE, help: models::HELP, run: models::main },
     Command { name: "tidy", line: tidy::LINE, help: tidy::HELP, run: tidy::main },
     Command { name: "ci", line: ci::LINE, help: ci::HELP, run: ci::main },
     Command {

@@ -2,7 +2,8 @@
 //! [`Pins::end`] it is over at once and the slot goes to whoever leaves last. With [`Pins::end_if_free`] it is over only
 //! if nobody is inside; who tried in vain tries again when the last one out tells him ([`Pins::leave`]).
 
-use core::sync::atomic::{AtomicU32, Ordering::*};
+use crate::sync::AtomicU32;
+use core::sync::atomic::Ordering::*;
 
 /// The turn is over; the slot waits for its last pin.
 const ENDED: u32 = 1 << 31;

@@ -15,6 +15,7 @@ use crate::{
     handle::Handle,
     ranges::{Meet, Range, Ranges, enter},
     record::{Origin, Record, Space, state},
+    sync::fence,
 };
 use core::sync::atomic::Ordering::*;
 
@@ -246,7 +247,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
             access: Access::from_bits_retain(body.access.load(Relaxed)),
             usage: Usage::from_bits_retain(body.usage.load(Relaxed)),
         };
-        core::sync::atomic::fence(Acquire);
+        fence(Acquire);
         if live && self.records.live(record) { Ok(known) } else { Err(stale) }
     }
 

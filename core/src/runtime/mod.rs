@@ -50,9 +50,10 @@ use crate::{
     fault::{Fault, Site, Why},
     handle::Table,
     record::{Record, Space},
+    sync::AtomicU32,
     timeline::{Bell, Failures, Timeline},
 };
-use core::sync::atomic::AtomicU32;
+use core::sync::atomic::AtomicU32 as Counter;
 use late::LateList;
 use node::Nodes;
 use statistics::StatisticsSlot;
@@ -77,7 +78,7 @@ pub struct Runtime<D: Device, E: Env> {
     pub(crate) pump: Mutex<E::Lock, ()>,
     pub(crate) signalling: Mutex<E::Lock, ()>,
     pub(crate) spacing: Mutex<E::Lock, ()>,
-    pub(crate) refused: AtomicU32,
+    pub(crate) refused: Counter,
     /// Somebody wanted to pump while another did.
     pub(crate) missed: AtomicU32,
 }
@@ -103,7 +104,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
             pump: Mutex::new(()),
             signalling: Mutex::new(()),
             spacing: Mutex::new(()),
-            refused: AtomicU32::new(0),
+            refused: Counter::new(0),
             missed: AtomicU32::new(0),
         }
     }

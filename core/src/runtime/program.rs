@@ -15,9 +15,10 @@ use crate::{
     fault::{Fault, Kind, Site, Why},
     handle::{Body, Handle, Pins},
     record::state,
+    sync::{AtomicU32, AtomicUsize, fence},
     word::Word64,
 };
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::Ordering::*;
 
 type Undo<D> = fn(&D, u64) -> Result<(), Fault>;
 
@@ -276,7 +277,7 @@ impl<D: Programs, E: Env> Runtime<D, E> {
         let stale = Fault::stale(site, kernel.raw());
         let body = self.kernels.get(kernel).ok_or(stale)?;
         let (program, native) = (Handle::from_raw(body.program.get()), body.native.get());
-        core::sync::atomic::fence(Acquire);
+        fence(Acquire);
         if !self.kernels.live(kernel) {
             return Err(stale);
         }

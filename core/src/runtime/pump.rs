@@ -10,9 +10,10 @@ use crate::{
     device::{Device, Gauge, Hint, Pace},
     env::{Deadline, Env},
     fault::Fault,
+    sync::fence,
     timeline::{Failure, wake},
 };
-use core::sync::atomic::{Ordering::*, fence};
+use core::sync::atomic::Ordering::*;
 
 /// When to pump next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,9 +14,10 @@ use crate::{
     env::Env,
     fault::{Fault, Kind, Site, Why},
     handle::Handle,
+    sync::fence,
     timeline::{Failure, Point, tell},
 };
-use core::sync::atomic::{Ordering::*, fence};
+use core::sync::atomic::Ordering::*;
 
 /// What a wait point asks for.
 enum Need {

@@ -10,9 +10,10 @@ use crate::{
     fault::{Blame, Fault, Kind, Site, Why},
     handle::{Handle, Pins},
     runtime::Next,
+    sync::fence,
     timeline::{Look, Point, Timeline},
 };
-use core::sync::atomic::{Ordering::*, fence};
+use core::sync::atomic::Ordering::*;
 
 impl<D: Device, E: Env> Runtime<D, E> {
     /// Returns once the point is reached.

@@ -7,8 +7,8 @@
 #![allow(unsafe_code)]
 
 use super::{Bell, Failures, Timeline};
-use crate::{env::Env, fault::Fault};
-use core::sync::atomic::{Ordering::*, fence};
+use crate::{env::Env, fault::Fault, sync::fence};
+use core::sync::atomic::Ordering::*;
 
 /// Wakes whoever waits for this timeline, and the pump if somebody needs it.
 #[inline]
