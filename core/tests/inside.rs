@@ -6,12 +6,12 @@
 #![allow(clippy::unwrap_used, unsafe_code)]
 
 mod common;
-use common::{Os, after_ms};
+use common::{Mutex, Os, after_ms};
 use std::{
     cell::RefCell,
     collections::{HashMap, HashSet},
     sync::{
-        Barrier, Mutex,
+        Barrier,
         atomic::{AtomicU32, AtomicU64, Ordering::*},
     },
 };

@@ -6,13 +6,16 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)] // Each test binary uses its part.
 #![allow(unsafe_code)]
 
+mod lock;
+pub use lock::Mutex;
+
 use std::{
     alloc::{Layout, alloc_zeroed},
     cell::RefCell,
     collections::{HashMap, VecDeque},
     ptr::NonNull,
     sync::{
-        Condvar, Mutex, OnceLock,
+        Condvar, OnceLock,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*},
     },
     time::{Duration, Instant},
@@ -26,8 +29,9 @@ use wharf_core::{
     tick::Tick,
 };
 
+/// Spins until it is free.
 pub struct StdLock(Mutex<()>);
-// SAFETY: a std mutex lets one closure run at a time and deadlocks on nesting.
+// SAFETY: a mutex lets one closure run at a time and deadlocks on nesting.
 unsafe impl Lock for StdLock {
     const NEW: Self = StdLock(Mutex::new(()));
     fn with<R>(&self, f: impl FnOnce() -> R) -> R {
@@ -40,7 +44,7 @@ unsafe impl Lock for StdLock {
         result
     }
     fn try_with<R>(&self, f: impl FnOnce() -> R) -> Option<R> {
-        let _inside = self.0.try_lock().ok()?;
+        let _inside = self.0.try_lock()?;
         Some(f())
     }
 }
@@ -63,7 +67,7 @@ fn meanwhile() {
 
 /// Grows, sleeps on one condition for all.
 pub struct Os;
-static LOT: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
+static LOT: (std::sync::Mutex<()>, Condvar) = (std::sync::Mutex::new(()), Condvar::new());
 
 pub fn now() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
