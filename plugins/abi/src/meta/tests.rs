@@ -1,3 +1,5 @@
+//! Records that come back, and records that must not.
+
 use super::*;
 
 const META: Meta<'_> = Meta::new("null", "Wharf", "1.2.3", 0);
