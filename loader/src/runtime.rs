@@ -133,17 +133,19 @@ impl Runtime {
     }
 
     /// Whether everything is there that was asked for: each pattern that selects or disables plugins fits one, and each
-    /// required plugin has a device. If not, this runtime has no devices.
+    /// required plugin has a device. If not, this runtime has no devices. Nor has it any in a child of the process that
+    /// opened it: there all calls on it and what was made of it are errors.
     ///
     /// # Errors
     /// [`ErrorKind::NoSuchPlugin`] with the ids that there are, or [`ErrorKind::Plugin`] with what became of the plugin.
     pub fn usable(&self) -> Result<()> {
+        self.engine.core()?;
         self.unmet.clone().map_or(Ok(()), Err)
     }
 
     /// All devices, in the order of the search; none if the runtime is not [usable](Self::usable).
     pub fn devices(&self) -> Vec<Device> {
-        if self.unmet.is_some() {
+        if self.usable().is_err() {
             return vec![];
         }
         let named = self.engine.named.len() - usize::from(self.engine.files.is_some());
@@ -156,6 +158,7 @@ impl Runtime {
     /// # Errors
     /// The first refusal of a driver; what it refused is kept.
     pub fn trim(&self) -> Result<u64> {
+        self.engine.core()?;
         let (mut bytes, mut first) = (0, None);
         for device in self.devices() {
             match device.trim() {
@@ -170,7 +173,9 @@ impl Runtime {
     /// is a leak.
     pub fn live_memory(&self) -> Vec<Allocation> {
         let mut all = vec![];
-        self.engine.core().each_allocation(|allocation| all.push(*allocation));
+        if let Ok(core) = self.engine.core() {
+            core.each_allocation(|allocation| all.push(*allocation));
+        }
         all
     }
 
@@ -217,6 +222,8 @@ impl Runtime {
 
     /// Moves held work on; needed only without a pump thread and while nobody waits.
     pub fn poll(&self) {
-        self.engine.core().poll();
+        if let Ok(core) = self.engine.core() {
+            core.poll();
+        }
     }
 }

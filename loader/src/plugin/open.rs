@@ -11,6 +11,7 @@ use super::{
     file::{Identity, Looked},
     maps,
 };
+use crate::fork;
 use core::ffi::c_void;
 use libloading::Library;
 use std::{
@@ -37,6 +38,8 @@ struct Known {
     identity: Identity,
     entry: EntryFn,
     instance: Weak<Instance>,
+    /// Number of the process in which the instance was begun.
+    forks: u32,
 }
 
 static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
@@ -67,7 +70,7 @@ pub(crate) fn open(looked: &Looked) -> Result<Loaded, Fate> {
         ));
     }
     core::mem::forget(library); // Code that a thread or a destructor may still run is never unmapped.
-    let mut new = Known { identity: looked.identity, entry, instance: Weak::new() };
+    let mut new = Known { identity: looked.identity, entry, instance: Weak::new(), forks: fork::watch() };
     let loaded = share(&mut new)?;
     all.push(new);
     Ok(loaded)
@@ -80,7 +83,7 @@ pub(crate) fn linked_in(entry: EntryFn) -> Result<Loaded, Fate> {
     if let Some(before) = all.iter_mut().find(|k| k.identity == identity) {
         return share(before);
     }
-    let mut new = Known { identity, entry, instance: Weak::new() };
+    let mut new = Known { identity, entry, instance: Weak::new(), forks: fork::watch() };
     let loaded = share(&mut new)?;
     all.push(new);
     Ok(loaded)
@@ -89,12 +92,21 @@ pub(crate) fn linked_in(entry: EntryFn) -> Result<Loaded, Fate> {
 /// The instance that other runtimes use, or a new one.
 fn share(known: &mut Known) -> Result<Loaded, Fate> {
     if let Some(instance) = known.instance.upgrade() {
+        if known.forks != fork::count() {
+            // Its threads are not in this process, and whoever ends it is in the parent.
+            core::mem::forget(instance);
+            return Err(Fate::rejected(
+                "forked",
+                "in use by a runtime that was opened before this process was forked",
+            ));
+        }
         return Ok(Loaded { instance });
     }
     // SAFETY: the entry of a library that is never unloaded, or of this program.
     let opened = unsafe { negotiate(known.entry) }.map_err(|refusal| refused(&refusal))?;
     let instance = Instance::new(opened, next_backend());
     known.instance = Arc::downgrade(&instance);
+    known.forks = fork::watch();
     Ok(Loaded { instance })
 }
 
