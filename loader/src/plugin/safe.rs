@@ -1,5 +1,6 @@
 //! Who else may have written a plugin: a file, and each folder above it, must belong to root or to the user, and nobody
-//! else may write to it. A folder with the sticky bit (`/tmp`) is fine: there only an owner replaces what is his.
+//! else may write to it. A folder with the sticky bit (`/tmp`) is fine: there only an owner replaces what is his. So is
+//! the user's private group, whose number by custom is the user's: many systems let it write by default.
 
 use std::{fs, path::Path};
 
@@ -7,6 +8,7 @@ use std::{fs, path::Path};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) owner: u32,
+    pub(crate) group: u32,
     pub(crate) mode: u32,
     pub(crate) folder: bool,
 }
@@ -26,7 +28,8 @@ pub(crate) fn wrong(facts: Facts, user: u32) -> Option<&'static str> {
     if facts.mode & WORLD_WRITES != 0 {
         return Some("can be written by everybody");
     }
-    (facts.mode & GROUP_WRITES != 0).then_some("can be written by its group")
+    let private = user != 0 && facts.owner == user && facts.group == user;
+    (facts.mode & GROUP_WRITES != 0 && !private).then_some("can be written by its group")
 }
 
 /// Why a file is not to be trusted, by itself or by a folder above it. `real` is without links.
@@ -43,7 +46,7 @@ pub(crate) fn distrust(real: &Path, user: u32) -> Option<String> {
 fn facts(path: &Path) -> Option<Facts> {
     use std::os::unix::fs::MetadataExt;
     let facts = fs::metadata(path).ok()?;
-    Some(Facts { owner: facts.uid(), mode: facts.mode(), folder: facts.is_dir() })
+    Some(Facts { owner: facts.uid(), group: facts.gid(), mode: facts.mode(), folder: facts.is_dir() })
 }
 
 #[cfg(not(unix))]
@@ -56,8 +59,9 @@ mod tests {
     use super::*;
 
     const ME: u32 = 1000;
-    const FILE: Facts = Facts { owner: ME, mode: 0o755, folder: false };
-    const FOLDER: Facts = Facts { owner: ME, mode: 0o755, folder: true };
+    const STAFF: u32 = 50;
+    const FILE: Facts = Facts { owner: ME, group: STAFF, mode: 0o755, folder: false };
+    const FOLDER: Facts = Facts { owner: ME, group: STAFF, mode: 0o755, folder: true };
 
     #[test]
     fn own_files_and_those_of_root_are_trusted() {
@@ -78,6 +82,21 @@ mod tests {
     #[test]
     fn a_file_that_its_group_writes_is_not_trusted() {
         assert_eq!(wrong(Facts { mode: 0o775, ..FILE }, ME), Some("can be written by its group"));
+    }
+
+    #[test]
+    fn a_private_group_may_write_what_is_its_users() {
+        let mine = Facts { group: ME, mode: 0o775, ..FILE };
+        assert_eq!(wrong(mine, ME), None);
+        assert_eq!(wrong(Facts { folder: true, ..mine }, ME), None);
+        assert_eq!(wrong(Facts { mode: 0o777, ..mine }, ME), Some("can be written by everybody"));
+    }
+
+    #[test]
+    fn a_private_group_may_not_write_what_is_roots() {
+        let roots = Facts { owner: 0, group: ME, mode: 0o775, folder: false };
+        assert_eq!(wrong(roots, ME), Some("can be written by its group"));
+        assert_eq!(wrong(Facts { group: 0, ..roots }, 0), Some("can be written by its group"));
     }
 
     #[test]

@@ -211,6 +211,37 @@ fn check_in_words_says_that_nothing_was_found() {
     assert!(ran.stdout.contains("fine"), "{}", ran.stdout);
 }
 
+/// Where the tables of an ELF file begin and how long they are, by its header.
+fn tables(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
+    let number = |at: usize, len: usize| -> usize {
+        bytes[at..at + len].iter().rev().fold(0, |number, byte| number << 8 | usize::from(*byte))
+    };
+    let (programs, sections) = (number(32, 8), number(40, 8));
+    let record = record(bytes);
+    vec![
+        0..64,
+        programs..programs + number(54, 2) * number(56, 2),
+        sections..sections + number(58, 2) * number(60, 2),
+        record..record + 100,
+    ]
+}
+
+#[test]
+fn no_flipped_byte_of_its_tables_makes_a_look_at_a_file_panic() {
+    use std::os::unix::fs::FileExt;
+    let folder = Folder::new();
+    let (path, bytes) = (folder.host("x"), fs::read(host_plugin()).unwrap());
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    for at in tables(&bytes).into_iter().flatten() {
+        for flip in [1, 0x80, 0xff] {
+            file.write_all_at(&[bytes[at] ^ flip], at as u64).unwrap();
+            let _ = wharf::plugin::inspect(&path);
+        }
+        file.write_all_at(&[bytes[at]], at as u64).unwrap();
+    }
+    assert!(wharf::plugin::inspect(&path).is_ok());
+}
+
 #[test]
 fn the_record_survives_stripping() {
     let folder = Folder::new();

@@ -285,3 +285,17 @@ fn a_folder_is_no_manifest() {
     let folder = tempfile::tempdir().unwrap();
     assert!(read(folder.path()).is_err());
 }
+
+#[test]
+fn every_flipped_bit_of_a_manifest_is_another_manifest_or_an_error() {
+    let full = with("sha256", &format!("\"{}\",\"description\":\"x\"", "0a".repeat(32)));
+    for at in 0..full.len() {
+        for bit in 0..8 {
+            let mut text = full.clone().into_bytes();
+            text[at] ^= 1 << bit;
+            if let Err(reason) = parse(&text) {
+                assert!(!reason.contains('\n') && reason.len() < 300, "{reason}");
+            }
+        }
+    }
+}
