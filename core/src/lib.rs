@@ -32,6 +32,10 @@ pub mod handle;
 pub mod ranges;
 pub mod record;
 pub mod runtime;
+#[cfg(not(loom))]
+mod sync;
+#[cfg(loom)]
+pub mod sync;
 pub mod tick;
 pub mod timeline;
 pub mod word;

@@ -65,7 +65,7 @@ pub(crate) struct Engine {
 #[derive(Default)]
 struct Ending {
     stop: AtomicBool,
-    /// Left by an engine whose last owner was a job that the pump itself dropped.
+    /// Left by an engine whose last owner went where the engine could not be taken down.
     remains: Mutex<Option<Remains>>,
 }
 
@@ -187,18 +187,27 @@ impl Drop for Engine {
             _instances: mem::take(&mut self.instances),
         };
         let pump = self.pump.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if pump.as_ref().is_some_and(|pump| pump.thread().id() == thread::current().id()) {
-            // The last owner was a job that the pump dropped: it is inside core below this frame, and ends it once out.
-            *self.ending.remains.lock().unwrap_or_else(PoisonError::into_inner) = Some(remains);
-            self.ending.stop.store(true, Release);
-            return;
+        // The last owner was a job that the pump dropped: it is inside core below this frame.
+        let in_pump = pump.as_ref().is_some_and(|pump| pump.thread().id() == thread::current().id());
+        match pump {
+            // Its lane cannot end before this host call has returned. The pump thread sees to the rest once it is out of
+            // core; or a thread that is there for nothing else.
+            Some(_) if in_pump || calls::inside() => {
+                *self.ending.remains.lock().unwrap_or_else(PoisonError::into_inner) = Some(remains);
+                self.ending.stop.store(true, Release);
+                self.core.ring();
+            }
+            None if calls::inside() => {
+                let ending = thread::Builder::new().name("wharf-end".into());
+                drop(ending.spawn(move || remains.end())); // Without a thread it is left alone, as if it never ended.
+            }
+            pump => {
+                self.ending.stop.store(true, Release);
+                self.core.ring();
+                pump.map(JoinHandle::join);
+                remains.end();
+            }
         }
-        self.ending.stop.store(true, Release);
-        self.core.ring();
-        if let Some(pump) = pump {
-            let _ = pump.join();
-        }
-        remains.end();
     }
 }
 

@@ -80,6 +80,11 @@ pub fn kernels() -> &'static Path {
     wharf_host_image::path()
 }
 
+/// The file of the command.
+pub fn command() -> &'static Path {
+    &built().bin
+}
+
 /// The command, in an environment without anything of the user's.
 pub fn wharf() -> Command {
     let mut command = Command::new(&built().bin);

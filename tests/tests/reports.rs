@@ -545,5 +545,10 @@ fn twenty_threads_of_mixed_work_share_a_device_and_a_queue() {
         }
     });
     shared.sync().unwrap();
-    assert_eq!(device.statistics().unwrap().device.live, 0);
+    // What was freed goes once every queue has ended what it had, which the pump sees to.
+    let late = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while device.statistics().unwrap().device.live != 0 {
+        assert!(std::time::Instant::now() < late, "memory that nobody uses is not given back");
+        std::thread::yield_now();
+    }
 }

@@ -14,8 +14,10 @@ mod embedded;
 mod fail;
 mod freestanding;
 mod fuzz;
+mod models;
 mod new_plugin;
 mod plugins;
+mod sanitize;
 mod shell;
 mod test;
 mod tidy;
@@ -42,6 +44,8 @@ const COMMANDS: &[Command] = &[
     Command { name: "new-plugin", line: new_plugin::LINE, help: new_plugin::HELP, run: new_plugin::main },
     Command { name: "bench", line: bench::LINE, help: bench::HELP, run: bench::main },
     Command { name: "fuzz", line: fuzz::LINE, help: fuzz::HELP, run: fuzz::main },
+    Command { name: "models", line: models::LINE, help: models::HELP, run: models::main },
+    Command { name: "sanitize", line: sanitize::LINE, help: sanitize::HELP, run: sanitize::main },
     Command { name: "tidy", line: tidy::LINE, help: tidy::HELP, run: tidy::main },
     Command { name: "ci", line: ci::LINE, help: ci::HELP, run: ci::main },
     Command {

@@ -135,6 +135,11 @@ pub(crate) enum Command {
         after_help = "Example:\n  wharf demo --archive digits.safetensors --kernels host.so --expect expected.json"
     )]
     Demo(DemoArgs),
+    /// Runs the suite of behaviour for backends on a plugin; exit code 1 if it fails anywhere
+    #[command(
+        after_help = "Examples:\n  wharf conformance ./libnpu.so\n  wharf conformance ./libnpu.so --filter memory. --mode no-pump\n  wharf conformance --list"
+    )]
+    Conformance(ConformanceArgs),
     /// A completion script for a shell
     Completions {
         /// The shell
@@ -176,6 +181,26 @@ fn alignment(text: &str) -> Result<u64, String> {
         Ok(number) if number.is_power_of_two() && number <= most => Ok(number),
         _ => Err(format!("an alignment is a power of two from 1 to {most}")),
     }
+}
+
+/// What of the suite to run, on what.
+#[derive(Args)]
+pub(crate) struct ConformanceArgs {
+    /// The plugin
+    #[arg(value_name = "PLUGIN", required_unless_present = "list")]
+    pub(crate) file: Option<PathBuf>,
+    /// The cases and the rules that they hold
+    #[arg(long, conflicts_with_all = ["junit", "mode"])]
+    pub(crate) list: bool,
+    /// Only cases whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) filter: Option<String>,
+    /// Also write the result as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// How the runtime is driven: pump, no-pump, depth-1, no-native-wait; all of them if none is given
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Vec<String>,
 }
 
 /// Which devices.

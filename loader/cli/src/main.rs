@@ -4,6 +4,7 @@
 
 mod bench;
 mod cli;
+mod conformance;
 mod convert;
 mod create;
 mod demo;
@@ -58,6 +59,7 @@ fn run(cli: &Cli, out: &mut Out) -> Result<(), Failure> {
         Command::Diff(args) => diff::run(&cli.global, args, out),
         Command::Convert(args) => convert::run(&cli.global, args, out),
         Command::Create(args) => create::run(&cli.global, args, out),
+        Command::Conformance(args) => conformance::run(args, out),
         Command::Man { verb, dir } => man::run(verb.as_deref(), dir.as_deref(), out),
         Command::Load(args) => load::run(&cli.global, args, out),
         Command::Bench { bench } => bench::run(&cli.global, bench, out),

@@ -22,6 +22,8 @@ enum Part {
     Loader,
     /// What stands on the loader: the command, the C library.
     Front,
+    /// The suite for backends, which the command carries so that vendors can run it anywhere.
+    Suite,
     /// Only for tests.
     Test,
     Xtask,
@@ -41,7 +43,7 @@ const MAY_NAME: &[(Part, &[Part])] = &[
     (Backend, &[Core, Kernel, Sys]),
     (Plugin, &[Backend, Abi]),
     (Loader, &[Core, Abi]),
-    (Front, &[Loader]),
+    (Front, &[Loader, Suite]),
 ];
 
 /// All that core needs from others.
@@ -121,6 +123,7 @@ fn part(package: &Package) -> Part {
         ["host-plugin"] | ["plugins", _] | ["tests", "backends", _] => Backend,
         ["loader"] => Loader,
         ["loader", _] => Front,
+        ["tests", "conformance"] => Suite,
         ["tests", ..] => Test,
         ["xtask"] => Xtask,
         _ => Stranger,
