@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::{
-    calls,
+    calls, fork,
     os::{Os, deadline},
     plugin::Report,
 };
@@ -57,6 +57,8 @@ pub(crate) struct Engine {
     ending: Arc<Ending>,
     pump_wanted: bool,
     pump_started: AtomicBool,
+    /// Number of the process that made it.
+    forks: u32,
 }
 
 /// What the pump thread shares with the engine it outlives.
@@ -126,11 +128,21 @@ impl Engine {
             ending: Arc::default(),
             pump_wanted,
             pump_started: AtomicBool::new(false),
+            forks: fork::watch(),
         })
     }
 
-    pub(crate) fn core(&self) -> &'static Core {
-        self.core
+    /// The way into core, for every call.
+    ///
+    /// # Errors
+    /// In a child of the process that made it.
+    pub(crate) fn core(&self) -> Result<&'static Core, Fault> {
+        if self.forks == fork::count() { Ok(self.core) } else { Err(fork::FAULT) }
+    }
+
+    /// What tells it from other runtimes.
+    pub(crate) fn number(&self) -> usize {
+        ptr::from_ref(self.core) as usize
     }
 
     pub(crate) fn device(&self, index: usize) -> &'static DynDevice {
@@ -139,7 +151,7 @@ impl Engine {
 
     /// Starts the pump thread, if something waits that only a pump moves and none runs yet.
     pub(crate) fn kick(&self) {
-        let needed = self.core.bell().interest.load(Relaxed) != 0;
+        let needed = self.core().is_ok_and(|core| core.bell().interest.load(Relaxed) != 0);
         if needed
             && self.pump_wanted
             && !self.pump_started.load(Acquire)
@@ -162,6 +174,12 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
+        if self.core().is_err() {
+            // Of all this only memory is left here; whoever would end it is in the parent.
+            mem::forget(mem::take(&mut self.instances));
+            mem::forget(self.pump.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+            return;
+        }
         let remains = Remains {
             core: self.core,
             memory: self.memory,
@@ -199,11 +217,11 @@ pub(crate) struct EngineHome(pub(crate) Arc<Engine>);
 
 impl Home for EngineHome {
     fn retain(&self, root: Handle<Record>) -> Result<(), Fault> {
-        self.0.core().retain(root)
+        self.0.core()?.retain(root)
     }
     fn release(&self, root: Handle<Record>) {
         // A refusal leaves the memory live and is counted; a drop has nobody to tell.
-        let _ = self.0.core().release(root);
+        let _ = self.0.core().and_then(|core| core.release(root));
         self.0.kick();
     }
 }

@@ -25,6 +25,7 @@ mod engine;
 mod error;
 mod event;
 mod files;
+mod fork;
 mod list;
 mod load;
 pub mod near;

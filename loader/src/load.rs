@@ -219,10 +219,11 @@ impl Device {
         let (access, usage) = (Access::READ, Usage::TRANSFER | Usage::DISPATCH | Usage::MAPPING);
         let want =
             Want { len, align: caps.align.into(), kind: 0, access: access.bits(), usage: usage.bits() };
+        let core = self.core().ok()?;
         let keep = Box::into_raw(Box::new(file.clone()));
         // SAFETY: the mapping stays while the box that `let_go` frees does; it is only read, as `want` says.
         let wrapped =
-            unsafe { self.core().wrap(self.index, address as *mut u8, &want, Some((let_go, keep.cast()))) };
+            unsafe { core.wrap(self.index, address as *mut u8, &want, Some((let_go, keep.cast()))) };
         match wrapped {
             Ok(root) => Some(Buffer(buffer::Buffer::adopt(EngineHome(self.engine.clone()), root, len))),
             Err(_) => {
@@ -343,7 +344,7 @@ impl Device {
             ready: Default::default(),
         };
         let totals = check(&resolved, direction)?;
-        let core = self.core();
+        let core = self.core()?;
         let done = core.timeline(0)?;
         let signals = [Point { timeline: done, value: 1 }];
         let direct = options.io == Io::Direct;
@@ -375,7 +376,7 @@ impl Device {
     /// Queues on the far side: of files, or of the device that holds the other buffer; none if all is in memory.
     fn feeders(&self, moves: &Moves, count: usize) -> Result<Vec<Queue>> {
         let far = match &moves.far {
-            Some(far) => Some(self.core().allocation(far.0.root())?.device),
+            Some(far) => Some(self.core()?.allocation(far.0.root())?.device),
             None if moves.pieces.iter().any(|p| matches!(p.stored, Side::File { .. })) => {
                 let missing = || Error::new(ErrorKind::Internal, "the backend of files did not start");
                 Some(self.engine.files.ok_or_else(missing)?)
@@ -431,7 +432,7 @@ unsafe fn drop_job(job: *const ()) {
 }
 
 impl Load {
-    fn core(&self) -> &'static Core {
+    fn core(&self) -> std::result::Result<&'static Core, Fault> {
         self.engine.core()
     }
 
@@ -440,9 +441,9 @@ impl Load {
         let job = Arc::into_raw(self.job.clone()).cast::<()>();
         // SAFETY: both functions take the pointer of an `Arc<Job>`; a batch may be stepped from any thread.
         let work = unsafe { Work::new(job, step_job, drop_job) };
-        self.core().enlist(work)?;
+        self.core()?.enlist(work)?;
         self.engine.kick();
-        self.core().poll();
+        self.core()?.poll();
         Ok(())
     }
 
@@ -459,14 +460,17 @@ impl Load {
     /// Stops it: nothing more is issued, what is under way ends, then it fails as interrupted.
     pub fn cancel(&self) {
         self.job.control().cancel();
-        self.core().ring();
-        self.core().poll();
+        if let Ok(core) = self.core() {
+            core.ring();
+            core.poll();
+        }
     }
 
     /// Whether it is over, well or not.
     pub fn is_over(&self) -> bool {
-        self.core().poll();
-        !matches!(self.core().look(self.point()), Ok(Look::Ahead))
+        let Ok(core) = self.core() else { return true };
+        core.poll();
+        !matches!(core.look(self.point()), Ok(Look::Ahead))
     }
 
     fn point(&self) -> Point {
@@ -478,7 +482,7 @@ impl Load {
     /// # Errors
     /// The first failure; what was allocated is then freed.
     pub fn wait(self) -> Result<Vec<Buffer>> {
-        self.core().wait(self.point(), None)?;
+        self.core()?.wait(self.point(), None)?;
         Ok(self.take())
     }
 
@@ -487,7 +491,7 @@ impl Load {
     /// # Errors
     /// The first failure; what was allocated is then freed.
     pub fn wait_timeout(&self, timeout: Duration) -> Result<Option<Vec<Buffer>>> {
-        match self.core().wait(self.point(), deadline(timeout)) {
+        match self.core()?.wait(self.point(), deadline(timeout)) {
             Ok(()) => Ok(Some(self.take())),
             Err(fault) if fault.kind == Kind::DeadlineExceeded => Ok(None),
             Err(fault) => Err(fault.into()),
@@ -502,6 +506,8 @@ impl Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
-        self.core().release_timeline(self.done);
+        if let Ok(core) = self.core() {
+            core.release_timeline(self.done);
+        }
     }
 }

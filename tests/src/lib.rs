@@ -88,7 +88,16 @@ pub fn command() -> &'static Path {
 /// The command, in an environment without anything of the user's.
 pub fn wharf() -> Command {
     let mut command = Command::new(&built().bin);
-    for name in ["WHARF_PLUGIN_FILES", "WHARF_PLUGIN_PATH", "XDG_DATA_HOME", "NO_COLOR"] {
+    for name in [
+        "WHARF_PLUGIN_FILES",
+        "WHARF_PLUGIN_PATH",
+        "WHARF_PLUGINS_SELECT",
+        "WHARF_PLUGINS_DISABLE",
+        "WHARF_REQUIRE",
+        "WHARF_ALLOW_UNSAFE_PLUGINS",
+        "XDG_DATA_HOME",
+        "NO_COLOR",
+    ] {
         command.env_remove(name);
     }
     command.env("HOME", "/nonexistent");

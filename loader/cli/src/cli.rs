@@ -45,6 +45,15 @@ pub(crate) struct Global {
     /// A folder of plugins, before WHARF_PLUGIN_PATH (may be given again)
     #[arg(long = "plugin-path", value_name = "DIR", global = true)]
     pub(crate) plugin_paths: Vec<PathBuf>,
+    /// Only plugins whose ids fit, instead of WHARF_PLUGINS_SELECT
+    #[arg(long, value_name = "PATTERN,...", value_delimiter = ',', global = true)]
+    pub(crate) select: Vec<String>,
+    /// No plugins whose ids fit, instead of WHARF_PLUGINS_DISABLE
+    #[arg(long, value_name = "PATTERN,...", value_delimiter = ',', global = true)]
+    pub(crate) disable: Vec<String>,
+    /// Fail unless these plugins have devices, instead of WHARF_REQUIRE
+    #[arg(long, value_name = "ID,...", value_delimiter = ',', global = true)]
+    pub(crate) require: Vec<String>,
     /// When to use colour
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
     pub(crate) color: Color,
@@ -67,7 +76,14 @@ pub(crate) enum Command {
     /// Devices, one a line, and why others are not available
     Devices(DevicesArgs),
     /// Plugins that were found, what became of each, and where they were looked for
-    Plugins,
+    #[command(
+        after_help = "Examples:\n  wharf plugins\n  wharf plugins inspect wharf_host_plugin.so\n  wharf plugins check wharf_host_plugin.so --json"
+    )]
+    Plugins {
+        /// Look at one file instead; nothing of it is run
+        #[command(subcommand)]
+        look: Option<Look>,
+    },
     /// Tensors of archives: name, type, shape, bytes, offset
     #[command(after_help = LIST_HELP)]
     List(ListArgs),
@@ -140,6 +156,21 @@ pub(crate) enum Command {
         /// Write all pages into this folder
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
+    },
+}
+
+/// What to do with a plugin file.
+#[derive(Subcommand)]
+pub(crate) enum Look {
+    /// What a plugin file says about itself and what it needs
+    Inspect {
+        /// The plugin
+        file: PathBuf,
+    },
+    /// What speaks against a plugin file; exit code 1 if something does
+    Check {
+        /// The plugin
+        file: PathBuf,
     },
 }
 

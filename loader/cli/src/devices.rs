@@ -11,7 +11,13 @@ use wharf::{
     property,
 };
 
-/// The runtime that the options ask for.
+/// The runtime that the options ask for, with all that they require.
+pub(crate) fn usable(global: &Global) -> Result<Runtime, Error> {
+    let runtime = runtime(global);
+    runtime.usable().map(|()| runtime)
+}
+
+/// The runtime that the options ask for, whatever came of it.
 pub(crate) fn runtime(global: &Global) -> Runtime {
     let mut builder = Runtime::builder();
     for file in &global.plugin_files {
@@ -20,11 +26,20 @@ pub(crate) fn runtime(global: &Global) -> Runtime {
     for folder in &global.plugin_paths {
         builder = builder.plugin_path(folder);
     }
+    if !global.select.is_empty() {
+        builder = builder.select(&global.select);
+    }
+    if !global.disable.is_empty() {
+        builder = builder.disable(&global.disable);
+    }
+    if !global.require.is_empty() {
+        builder = builder.require(&global.require);
+    }
     builder.open()
 }
 
 pub(crate) fn run(global: &Global, args: &DevicesArgs, out: &mut Out) -> Result<(), Failure> {
-    let runtime = runtime(global);
+    let runtime = usable(global)?;
     let wanted = |backend: &str| args.backend.as_deref().is_none_or(|name| name == backend);
     let devices: Vec<Device> =
         runtime.devices().into_iter().filter(|device| wanted(device.backend())).collect();

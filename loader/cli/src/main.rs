@@ -49,7 +49,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli, out: &mut Out) -> Result<(), Failure> {
     match &cli.command {
         Command::Devices(args) => devices::run(&cli.global, args, out),
-        Command::Plugins => plugins::run(&cli.global, out),
+        Command::Plugins { look } => plugins::run(&cli.global, look.as_ref(), out),
         Command::List(args) => list::run(&cli.global, args, out),
         Command::Info(args) => info::run(args, out),
         Command::Meta(args) => meta::run(&cli.global, args, out),
