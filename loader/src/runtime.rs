@@ -87,6 +87,22 @@ impl Builder {
         self
     }
 
+    /// Also plugins that were set aside because they ended a process that tried them.
+    #[must_use]
+    pub fn try_all(mut self) -> Self {
+        self.search.try_all = true;
+        self
+    }
+
+    /// Looks for plugins and judges their files, and runs nothing of them.
+    pub fn survey(mut self) -> Report {
+        self.search.survey = true;
+        let surroundings = Surroundings::of_process();
+        let mut opening = Opening::new(&self.search, &surroundings);
+        self.search.places_in(&surroundings).iter().for_each(|place| opening.place(place));
+        opening.report
+    }
+
     /// Looks for plugins and opens them. One that is bad is a line of the [`Report`] and hides no other; no plugin and
     /// no driver is a runtime without devices.
     pub fn open(self) -> Runtime {

@@ -130,6 +130,7 @@ evil! {
     a_queue_table_without_submit_is_refused: refused("no-submit", &["wharf.queue", "submit"]);
     a_memory_table_without_free_is_refused: refused("no-free", &["wharf.memory", "free"]);
     a_device_table_without_caps_is_refused: refused("no-caps", &["wharf.device", "caps"]);
+    an_id_that_is_not_the_records_is_refused: refused("id-other", &["other", "evil"]);
     an_empty_id_is_refused: refused("id-empty", &["id"]);
     an_id_of_bytes_is_refused: refused("id-bytes", &["id"]);
     an_endless_id_is_refused: refused("id-long", &["id"]);
@@ -202,4 +203,111 @@ fn a_load_that_never_ends_is_given_up_on_an_interrupt() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     };
     assert_eq!(code, Some(130));
+}
+
+/// What `wharf doctor` says of this plugin beside the host's, which has to work; its list of those set aside is in
+/// `folder`.
+fn doctor(plugin: &Path, folder: &Path, args: &[&str]) -> (Ran, Value) {
+    let mut command = wharf();
+    command.env("XDG_CACHE_HOME", folder).arg("--plugin").arg(plugin).arg("--plugin").arg(host_plugin());
+    command.arg("doctor").args(args).arg("--json");
+    let ran = Ran::of(&mut command);
+    let json: Value =
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}{}", ran.stdout, ran.stderr));
+    let all = json["plugins"].as_array().unwrap();
+    assert!(all.iter().any(|p| p["id"] == "host" && p["state"] == "works"), "{json}");
+    let name = plugin.file_name().unwrap().to_str().unwrap();
+    let one = all.iter().find(|p| p["file"].as_str().unwrap().ends_with(name)).unwrap().clone();
+    (ran, one)
+}
+
+/// The doctor says so, sets the plugin aside, and then nobody opens it until its file changes.
+#[track_caller]
+fn set_aside(how: &str, state: &str, words: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(plugin) = evil(how, folder.path()) else { return };
+    let (ran, one) = doctor(&plugin, folder.path(), &["--timeout", "3"]);
+    assert_eq!((ran.code, &one["state"]), (Some(1), &state.into()), "{one}");
+    assert!(one["reason"].as_str().unwrap().contains(words), "{one}");
+    let plugins = |folder: &Path| {
+        let mut command = wharf();
+        command.env("XDG_CACHE_HOME", folder).arg("--plugin").arg(&plugin).args(["plugins", "--json"]);
+        Ran::of(&mut command).json()["plugins"][0].clone()
+    };
+    let line = plugins(folder.path());
+    assert_eq!(line["class"], "set_aside", "{line}");
+    assert!(line["reason"].as_str().unwrap().contains("--forgive"), "{line}");
+    // Another build of it is another trial.
+    let Some(good) = evil("nothing", folder.path()) else { return };
+    std::fs::copy(good, &plugin).unwrap();
+    assert_eq!(plugins(folder.path())["state"], "loaded");
+}
+
+macro_rules! aside {
+    ($($name:ident: $how:literal, $state:literal, $words:literal;)*) => {
+        $(#[test] fn $name() { set_aside($how, $state, $words); })*
+    };
+}
+
+aside! {
+    an_abort_in_the_entry_is_set_aside: "abort-entry", "crashed", "signal 6";
+    an_abort_while_opening_is_set_aside: "abort-open", "crashed", "signal 6";
+    an_abort_while_listing_is_set_aside: "abort-list", "crashed", "signal 6";
+    an_abort_while_allocating_is_set_aside: "abort-allocate", "crashed", "signal 6";
+    an_abort_in_a_submit_is_set_aside: "abort-submit", "crashed", "signal 6";
+    a_crash_in_the_entry_is_set_aside: "crash-entry", "crashed", "signal 11";
+    a_crash_while_listing_is_set_aside: "crash-list", "crashed", "signal 11";
+    a_crash_while_a_queue_is_made_is_set_aside: "crash-queue", "crashed", "signal 11";
+    a_crash_in_a_poll_is_set_aside: "crash-poll", "crashed", "signal 11";
+    an_exit_while_opening_is_set_aside: "exit-open", "crashed", "exit code 3";
+    an_exit_in_a_submit_is_set_aside: "exit-submit", "crashed", "exit code 3";
+    a_plugin_that_hangs_while_opening_is_set_aside: "hang-open", "hung", "within 3 s";
+    a_plugin_that_hangs_while_listing_is_set_aside: "hang-list", "hung", "within 3 s";
+    a_plugin_that_hangs_in_a_submit_is_set_aside: "hang-submit", "hung", "within 3 s";
+    a_plugin_that_never_ends_its_work_is_set_aside: "never", "hung", "within 3 s";
+}
+
+#[test]
+fn a_plugin_that_prints_is_heard_by_the_doctor_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(plugin) = evil("noise-list", folder.path()) else { return };
+    let (ran, one) = doctor(&plugin, folder.path(), &[]);
+    assert_eq!((ran.code, &one["state"]), (Some(0), &"works".into()), "{one}");
+    assert!(!ran.stdout.contains("should not print"), "{}", ran.stdout);
+}
+
+#[test]
+fn what_fails_without_a_crash_is_wanting_and_not_set_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(plugin) = evil("submit-fails", folder.path()) else { return };
+    let (ran, one) = doctor(&plugin, folder.path(), &[]);
+    assert_eq!((ran.code, &one["state"]), (Some(1), &"failed".into()), "{one}");
+    assert!(one["devices"][0]["said"].as_str().unwrap().contains("backend failure"), "{one}");
+    assert_eq!(line(&plugin)["state"], "loaded");
+}
+
+#[test]
+fn a_plugin_that_was_set_aside_is_forgiven_on_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(plugin) = evil("abort-list", folder.path()) else { return };
+    assert_eq!(doctor(&plugin, folder.path(), &[]).1["state"], "crashed");
+    // Forgiven, it is tried, and crashes again.
+    let (ran, one) = doctor(&plugin, folder.path(), &["--forgive"]);
+    assert!(ran.stderr.contains("1 taken off"), "{}", ran.stderr);
+    assert_eq!(one["state"], "crashed");
+}
+
+#[test]
+fn the_doctor_says_what_drivers_there_are_and_what_they_lack() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = wharf();
+    command.env("XDG_CACHE_HOME", folder.path()).arg("--plugin").arg(host_plugin()).arg("doctor");
+    let ran = Ran::of(&mut command);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    for word in
+        ["works", "host:0: works", "libcuda.so.1", "libamdhip64.so", "libze_loader.so.1", "libOpenCL.so.1"]
+    {
+        assert!(ran.stdout.contains(word), "`{word}` is not in: {}", ran.stdout);
+    }
+    assert!(ran.stdout.contains("Max locked memory"), "{}", ran.stdout);
 }

@@ -135,6 +135,11 @@ pub(crate) enum Command {
         after_help = "Example:\n  wharf demo --archive digits.safetensors --kernels host.so --expect expected.json"
     )]
     Demo(DemoArgs),
+    /// Tries each plugin in a process of its own, and looks at drivers and limits; exit code 1 if anything is wanting
+    #[command(
+        after_help = "Examples:\n  wharf doctor\n  wharf doctor --timeout 30 --json\n  wharf doctor --forgive"
+    )]
+    Doctor(DoctorArgs),
     /// Runs the suite of behaviour for backends on a plugin; exit code 1 if it fails anywhere
     #[command(
         after_help = "Examples:\n  wharf conformance ./libnpu.so\n  wharf conformance ./libnpu.so --filter memory. --mode no-pump\n  wharf conformance --list"
@@ -181,6 +186,20 @@ fn alignment(text: &str) -> Result<u64, String> {
         Ok(number) if number.is_power_of_two() && number <= most => Ok(number),
         _ => Err(format!("an alignment is a power of two from 1 to {most}")),
     }
+}
+
+/// How to look for what is wrong.
+#[derive(Args)]
+pub(crate) struct DoctorArgs {
+    /// How long a plugin may take to start and to do a little work
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) timeout: u64,
+    /// Take all plugins off the list of those that are set aside
+    #[arg(long)]
+    pub(crate) forgive: bool,
+    /// Try this plugin in this process: what the doctor starts
+    #[arg(long, value_name = "PLUGIN", hide = true)]
+    pub(crate) probe: Option<PathBuf>,
 }
 
 /// What of the suite to run, on what.

@@ -6,7 +6,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 use wharf::{
-    Device, Error, ErrorKind, Runtime,
+    Builder, Device, Error, ErrorKind, Runtime,
     plugin::{Candidate, Fate},
     property,
 };
@@ -19,6 +19,11 @@ pub(crate) fn usable(global: &Global) -> Result<Runtime, Error> {
 
 /// The runtime that the options ask for, whatever came of it.
 pub(crate) fn runtime(global: &Global) -> Runtime {
+    builder(global).open()
+}
+
+/// What the options say of plugins.
+pub(crate) fn builder(global: &Global) -> Builder {
     let mut builder = Runtime::builder();
     for file in &global.plugin_files {
         builder = builder.plugin_file(file);
@@ -35,7 +40,7 @@ pub(crate) fn runtime(global: &Global) -> Runtime {
     if !global.require.is_empty() {
         builder = builder.require(&global.require);
     }
-    builder.open()
+    builder
 }
 
 pub(crate) fn run(global: &Global, args: &DevicesArgs, out: &mut Out) -> Result<(), Failure> {
@@ -75,7 +80,7 @@ fn why_not(fate: &Fate) -> Option<String> {
         Fate::Loaded { devices: 0, reason } => {
             Some(reason.clone().unwrap_or_else(|| "no device found".into()))
         }
-        Fate::Loaded { .. } | Fate::Duplicate { .. } => None,
+        Fate::Loaded { .. } | Fate::Judged | Fate::Duplicate { .. } => None,
         Fate::Rejected { class, reason } => Some(format!("{class}: {reason}")),
     }
 }

@@ -10,6 +10,7 @@ mod create;
 mod demo;
 mod devices;
 mod diff;
+mod doctor;
 mod filter;
 mod hash;
 mod info;
@@ -59,6 +60,7 @@ fn run(cli: &Cli, out: &mut Out) -> Result<(), Failure> {
         Command::Diff(args) => diff::run(&cli.global, args, out),
         Command::Convert(args) => convert::run(&cli.global, args, out),
         Command::Create(args) => create::run(&cli.global, args, out),
+        Command::Doctor(args) => doctor::run(&cli.global, args, out),
         Command::Conformance(args) => conformance::run(args, out),
         Command::Man { verb, dir } => man::run(verb.as_deref(), dir.as_deref(), out),
         Command::Load(args) => load::run(&cli.global, args, out),

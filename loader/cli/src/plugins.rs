@@ -153,7 +153,7 @@ fn candidate_json(candidate: &Candidate) -> Value {
     let (devices, class) = match &candidate.fate {
         Fate::Loaded { devices, .. } => (Some(*devices), None),
         Fate::Rejected { class, .. } => (None, Some(*class)),
-        Fate::Duplicate { .. } => (None, None),
+        Fate::Judged | Fate::Duplicate { .. } => (None, None),
     };
     json!({
         "id": candidate.id, "vendor": candidate.vendor, "version": candidate.version,

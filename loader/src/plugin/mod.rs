@@ -1,5 +1,6 @@
 //! Plugins: where they are looked for, what became of each file that was found, and the ones in use.
 
+mod aside;
 mod check;
 mod choice;
 mod file;
@@ -12,6 +13,7 @@ mod safe;
 mod search;
 mod surroundings;
 
+pub use aside::SetAside;
 pub use check::{Check, Finding, Weight, check, inspect};
 pub use image::{Inspection, Record};
 pub use search::{Place, Search};
@@ -108,6 +110,8 @@ pub enum Fate {
         /// Why there is none, in the plugin's words.
         reason: Option<String>,
     },
+    /// Nothing speaks against it, and it was not opened ([`Builder::survey`](crate::Builder::survey)).
+    Judged,
     /// Another candidate that is the same plugin came first.
     Duplicate {
         /// That one.
@@ -136,6 +140,7 @@ impl Fate {
     pub fn word(&self) -> &'static str {
         match self {
             Fate::Loaded { .. } => "loaded",
+            Fate::Judged => "judged",
             Fate::Duplicate { .. } => "duplicate",
             Fate::Rejected { .. } => "rejected",
         }
@@ -150,6 +155,7 @@ impl fmt::Display for Fate {
             }
             Fate::Loaded { devices: 1, .. } => write!(f, "loaded, 1 device"),
             Fate::Loaded { devices, .. } => write!(f, "loaded, {devices} devices"),
+            Fate::Judged => write!(f, "not opened; nothing speaks against it"),
             Fate::Duplicate { of, by } => {
                 write!(f, "not used: the same plugin, by its {by}, was found before: {of}")
             }

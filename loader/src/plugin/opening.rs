@@ -1,7 +1,7 @@
 //! A search under way: each candidate is looked at, judged, opened if nothing speaks against it, and gets its line.
 
 use super::{
-    Candidate, Choice, Fate, Loaded, Place, Report, Search, Surroundings,
+    Candidate, Choice, Fate, Loaded, Place, Report, Search, SetAside, Surroundings,
     file::{self, Identity, Looked, Trust},
     linked_in,
     manifest::Manifest,
@@ -31,6 +31,9 @@ pub(crate) struct Opening {
     choice: Choice,
     trust: Trust,
     seen: Seen,
+    aside: SetAside,
+    /// Candidates are judged and not opened.
+    survey: bool,
 }
 
 /// Name of the candidate that came first, by all that tells plugins apart.
@@ -75,6 +78,8 @@ impl Opening {
         Opening {
             choice: Choice::of(search, surroundings),
             trust: search.trust(surroundings),
+            aside: if search.try_all { SetAside::default() } else { SetAside::of(surroundings) },
+            survey: search.survey,
             ..Opening::default()
         }
     }
@@ -127,6 +132,11 @@ impl Opening {
         }
         looked.judge()?;
         self.seen.add(&looked, &candidate.name());
+        if self.survey {
+            self.seen.opened(&looked, &candidate.name());
+            return Ok(Fate::Judged);
+        }
+        self.aside.refuses(&looked.path)?;
         let loaded = open::open(&looked)?;
         self.seen.opened(&looked, &candidate.name());
         let expected = candidate.id.clone();

@@ -76,6 +76,10 @@ pub struct Search {
     pub require: Option<Vec<String>>,
     /// Use files that others may have written.
     pub allow_unsafe: bool,
+    /// Also open what was set aside.
+    pub try_all: bool,
+    /// Open nothing.
+    pub(crate) survey: bool,
 }
 
 /// A file that may be a plugin, and the manifest that names it.

@@ -25,9 +25,10 @@ pub(crate) const REQUIRE: &str = "WHARF_REQUIRE";
 /// Variable that lets plugins in that others may have written, if it is `1`.
 pub(crate) const ALLOW_UNSAFE: &str = "WHARF_ALLOW_UNSAFE_PLUGINS";
 const DATA: &str = "XDG_DATA_HOME";
+const CACHE: &str = "XDG_CACHE_HOME";
 const HOME: &str = "HOME";
 /// All that is read of the environment.
-const VARIABLES: [&str; 8] = [FILES, PATH, SELECT, DISABLE, REQUIRE, ALLOW_UNSAFE, DATA, HOME];
+const VARIABLES: [&str; 9] = [FILES, PATH, SELECT, DISABLE, REQUIRE, ALLOW_UNSAFE, DATA, CACHE, HOME];
 /// Folders of the system, last in the order.
 const SYSTEM: [&str; 2] = ["/usr/local/lib/wharf/plugins", "/usr/lib/wharf/plugins"];
 
@@ -78,9 +79,17 @@ impl Surroundings {
 
     /// The user's folder. What is no absolute path is not followed: it would mean the working folder.
     pub(crate) fn user_folder(&self) -> Option<PathBuf> {
+        Some(self.home(DATA, ".local/share")?.join("wharf/plugins"))
+    }
+
+    /// The user's folder of what can be found out again.
+    pub(crate) fn cache_folder(&self) -> Option<PathBuf> {
+        Some(self.home(CACHE, ".cache")?.join("wharf"))
+    }
+
+    fn home(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
         let set = |name| self.variable(name).map(Path::new).filter(|path| path.is_absolute());
-        let data = set(DATA).map(Path::to_owned).or_else(|| Some(set(HOME)?.join(".local/share")))?;
-        Some(data.join("wharf/plugins"))
+        set(variable).map(Path::to_owned).or_else(|| Some(set(HOME)?.join(below_home)))
     }
 }
 
