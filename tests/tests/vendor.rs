@@ -57,6 +57,24 @@ fn the_tutorial_in_c_works_as_it_stands() {
 }
 
 #[test]
+fn what_is_shipped_is_found_and_refused_if_it_was_changed() {
+    if Command::new("cc").arg("--version").output().is_err()
+        || Command::new("make").arg("-v").output().is_err()
+    {
+        eprintln!("skipped: no `cc` or no `make` is installed");
+        return;
+    }
+    let ship = script("Shipping it");
+    let out = run(&ship);
+    let line = out.lines().find(|line| line.starts_with("npu-ship ")).unwrap();
+    assert!(line.contains("loaded, 1 device"), "{out}");
+    let changed =
+        "printf x >> \"$WORK/plugins/npu-ship.so\"\nwharf --plugin-path \"$WORK/plugins\" plugins\n";
+    let out = run(&(ship + changed));
+    assert!(out.contains("not used (hash)"), "{out}");
+}
+
+#[test]
 fn a_folder_that_is_there_is_not_written_into() {
     let work = tempfile::tempdir().unwrap();
     std::fs::create_dir(work.path().join("npu")).unwrap();

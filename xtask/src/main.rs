@@ -9,6 +9,7 @@ mod bench;
 mod ci;
 mod conformance;
 mod demo;
+mod dist;
 mod elf;
 mod embedded;
 mod fail;
@@ -42,6 +43,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "conformance", line: conformance::LINE, help: conformance::HELP, run: conformance::main },
     Command { name: "abi", line: abi::LINE, help: abi::HELP, run: abi::main },
     Command { name: "new-plugin", line: new_plugin::LINE, help: new_plugin::HELP, run: new_plugin::main },
+    Command { name: "dist", line: dist::LINE, help: dist::HELP, run: dist::main },
     Command { name: "bench", line: bench::LINE, help: bench::HELP, run: bench::main },
     Command { name: "fuzz", line: fuzz::LINE, help: fuzz::HELP, run: fuzz::main },
     Command { name: "models", line: models::LINE, help: models::HELP, run: models::main },
