@@ -23,6 +23,7 @@ compile_error!(
 pub mod archive;
 pub mod barrier;
 pub mod batch;
+mod bit_text;
 pub mod bits;
 pub mod buffer;
 pub mod device;

@@ -496,6 +496,7 @@ fn a_wrong_scope_is_answered_with_those_that_there_are() {
     let mut parameters = Parameters::default();
     parameters.add("model", fixture("digits/digits.safetensors"), wharf::Mode::Read).unwrap();
     assert_eq!(parameters.find("model::labels").unwrap().scope, "model");
+    assert!(parameters.has_scope("model") && !parameters.has_scope("modell") && !parameters.has_scope(""));
     for wrong in ["modell::labels", "model::lables", "labels"] {
         let error = parameters.find(wrong).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoSuchTensor);

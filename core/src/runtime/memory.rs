@@ -115,15 +115,18 @@ impl<D: Device, E: Env> Runtime<D, E> {
             }
             other => other?,
         };
-        let short = block.len < want.len || block.base.checked_add(block.len).is_none();
-        if short || block.base == 0 || !block.base.is_multiple_of(want.align.max(1)) {
+        let wrong = if block.len < want.len {
+            Some((Why::Mismatch, [block.len, want.len]))
+        } else if block.base == 0 || block.base.checked_add(block.len).is_none() {
+            Some((Why::Address, [block.base, block.len]))
+        } else if !block.base.is_multiple_of(want.align.max(1)) {
+            Some((Why::Multiple, [block.base, want.align]))
+        } else {
+            None
+        };
+        if let Some((why, values)) = wrong {
             let _ = owner.free(&block);
-            return Err(Fault::backend(
-                Kind::BackendFailure,
-                Site::Allocate,
-                Why::Mismatch,
-                [block.len, want.len],
-            ));
+            return Err(Fault::backend(Kind::BackendFailure, Site::Allocate, why, values));
         }
         Ok(block)
     }

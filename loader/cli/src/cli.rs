@@ -225,7 +225,8 @@ pub(crate) struct LoadArgs {
     /// Timelines to spread the load over
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=8))]
     pub(crate) timelines: u8,
-    /// How files are read: `auto` maps them, and reads them where the file system is reached over a network
+    /// How files are read: `auto` reads them into memory of this process, and maps them for other devices, unless the file
+    /// system is reached over a network
     #[arg(long, value_name = "WAY", default_value = "auto")]
     pub(crate) io: Io,
     /// Use mapped tensors where they are instead of copying them, where the device allows it
