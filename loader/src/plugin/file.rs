@@ -148,3 +148,39 @@ fn identity(facts: &fs::Metadata) -> Identity {
     let modified = facts.modified().ok().and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
     (facts.len(), modified.map_or(0, |t| t.as_nanos() as u64))
 }
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use super::{super::maps, *};
+
+    fn mapped(path: &Path) -> Mmap {
+        map(&File::open(path).unwrap()).unwrap()
+    }
+
+    fn same(one: &Mmap, other: &Mmap) -> bool {
+        maps::same_file(one.as_ptr().addr(), other.as_ptr().addr())
+    }
+
+    #[test]
+    fn a_file_that_was_exchanged_after_the_look_is_another_one_when_it_is_mapped() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("a"), folder.path().join("b"));
+        fs::write(&path, [1; 4096]).unwrap();
+        fs::write(&other, [1; 4096]).unwrap();
+        let looked = mapped(&path);
+        assert!(same(&looked, &mapped(&path)));
+        fs::rename(&other, &path).unwrap();
+        assert!(!same(&looked, &mapped(&path)));
+    }
+
+    #[test]
+    fn a_file_that_was_renamed_after_the_look_is_the_same_one_when_it_is_mapped() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("a"), folder.path().join("b"));
+        fs::write(&path, [1; 4096]).unwrap();
+        let looked = mapped(&path);
+        fs::rename(&path, &other).unwrap();
+        assert!(same(&looked, &mapped(&other)));
+    }
+}

@@ -665,7 +665,8 @@ typedef struct wharf_queue_v1 {
   wharf_status (*destroy)(uint64_t queue);
   /* Takes a prefix of `count` operations that lie `stride` bytes apart, and says how long it was in `taken`, on
      error too: then the operation behind the prefix was refused. Fewer than all with success: the queue is full.
-     What operations point to is captured before the return. Never waits for the device, never runs work. */
+     Whenever it takes fewer than all it starts what it has, whatever the hints said. What operations point to is
+     captured before the return. Never waits for the device, never runs work. */
   wharf_status (*submit)(uint64_t queue, const wharf_op *ops, uint32_t count, uint32_t stride, uint32_t hint, uint32_t *taken);
   /* Brings the value up to date. */
   wharf_status (*poll)(uint64_t queue);

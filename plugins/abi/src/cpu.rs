@@ -102,6 +102,12 @@ mod tests {
     }
 
     #[test]
+    fn a_build_that_asks_for_everything_has_room_in_its_record() {
+        let all = crate::__cpu_features!().map(|(name, _)| (name, true));
+        assert!(joined_len(&all) <= crate::meta::CPU_LEN_MAX);
+    }
+
+    #[test]
     fn the_first_feature_that_is_missing_or_not_known_is_named() {
         assert_eq!(missing(" quantum , sse"), Some("quantum"));
     }

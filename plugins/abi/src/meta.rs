@@ -20,6 +20,8 @@ pub const RECORD_LEN_MAX: usize = 4096;
 pub const ID_LEN_MAX: usize = 64;
 /// Bytes of another text at most.
 pub const TEXT_LEN_MAX: usize = 256;
+/// Bytes of the list of CPU features at most: all that are known fit.
+pub const CPU_LEN_MAX: usize = 1024;
 
 const ID: u16 = 1;
 const VENDOR: u16 = 2;
@@ -143,8 +145,9 @@ impl<'a> Meta<'a> {
             HEAD + 5 * FIELD + self.id.len() + self.vendor.len() + self.version.len() + ABI_LEN + FLAGS_LEN;
         let (optional, mut i) = (self.optional(), 0);
         while i < optional.len() {
-            let bytes = optional[i].1;
-            assert!(bytes.len() <= TEXT_LEN_MAX, "text is too long");
+            let (tag, bytes) = optional[i];
+            let len_max = if tag == CPU { CPU_LEN_MAX } else { TEXT_LEN_MAX };
+            assert!(bytes.len() <= len_max, "text is too long");
             len += if bytes.is_empty() { 0 } else { FIELD + bytes.len() };
             i += 1;
         }
@@ -309,7 +312,7 @@ impl<'a> Fields<'a> {
             min_host_minor: (abi >> 48) as u16,
             flags: self.word(FLAGS)?,
             backend: self.id(BACKEND, backend)?,
-            cpu_features: self.optional(CPU, TEXT_LEN_MAX)?.unwrap_or(""),
+            cpu_features: self.optional(CPU, CPU_LEN_MAX)?.unwrap_or(""),
             licence: self.optional(LICENCE, TEXT_LEN_MAX)?,
         })
     }
