@@ -25,6 +25,7 @@ mod engine;
 mod error;
 mod event;
 mod files;
+mod layers;
 mod list;
 mod load;
 pub mod near;
@@ -43,6 +44,7 @@ pub use buffer::Buffer;
 pub use device::{Device, Memory};
 pub use error::{Error, ErrorKind, Result};
 pub use event::Event;
+pub use layers::LayerInUse;
 pub use list::{CommandList, ListArgs, Operand, Recording, Slot};
 pub use load::{Io, Load, LoadOptions, STAGING_DEFAULT, Span};
 pub use parameters::{ArchiveFile, Content, Mode, Parameters, Tensor, TensorPlace, is_index};
@@ -59,4 +61,5 @@ pub use wharf_core::{
         Allocation, DeviceStatistics, Heap, Order, PoolLimits, PoolStatistics, QueueOptions, Statistics,
     },
 };
+pub use wharf_layers::{Finding, FindingKind};
 pub use write::{NewArchive, NewTensor, Written, alignment};

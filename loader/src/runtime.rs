@@ -4,12 +4,19 @@ use crate::{
     device::Device,
     engine::{Engine, Named},
     error::{Error, ErrorKind, Result},
-    files, near,
+    files,
+    layers::{self, LayerInUse, Layers},
+    near,
     plugin::{self, Candidate, Fate, Loaded, Place, Report, Search},
 };
-use std::{collections::HashMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, PoisonError},
+};
 use wharf_abi::{DynDevice, Instance, tables::EntryFn, text};
 use wharf_core::runtime::Allocation;
+use wharf_layers::{Finding, choice::Choice};
 
 /// All devices of all plugins, and everything that is made on them. Cheap to clone; ends with the last of what was made.
 #[derive(Clone)]
@@ -21,6 +28,7 @@ pub struct Builder {
     search: Search,
     linked: Vec<EntryFn>,
     no_pump: bool,
+    layers: Vec<Choice>,
 }
 
 impl Builder {
@@ -55,6 +63,16 @@ impl Builder {
         self
     }
 
+    /// Also this layer over all devices, inside those chosen before and outside those of `WHARF_LAYERS`: `name` or
+    /// `name:options`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for a name that no layer has, with those that are near.
+    pub fn layer(mut self, layer: &str) -> Result<Self> {
+        self.layers.push(layers::parse(layer)?);
+        Ok(self)
+    }
+
     /// Looks for plugins and opens them. One that is bad is a line of the [`Report`] and hides no other; no plugin and
     /// no driver is a runtime without devices.
     pub fn open(self) -> Runtime {
@@ -68,8 +86,9 @@ impl Builder {
             }
         }
         let files = opening.files_device();
+        let layers = Layers::resolve(&self.layers, !self.search.only_named);
         let Opening { report, devices, named, instances, .. } = opening;
-        Runtime(Engine::new(devices, named, instances, report, !self.no_pump, files))
+        Runtime(Engine::new(devices, named, instances, report, layers, !self.no_pump, files))
     }
 }
 
@@ -197,6 +216,20 @@ impl Runtime {
         &self.0.report
     }
 
+    /// The layers over the devices, the outermost first, and those that were switched off.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] or [`ErrorKind::Io`] when layers were chosen that are not there, or that do not take their
+    /// options: then there are none, and [`Runtime::device`] says so too.
+    pub fn layers(&self) -> Result<&[LayerInUse]> {
+        self.0.layers_refused.clone().map_or(Ok(&self.0.layers), Err)
+    }
+
+    /// What the layer `validation` found up to now; the first thousand.
+    pub fn findings(&self) -> Vec<Finding> {
+        self.0.findings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// All devices, in the order of the search.
     pub fn devices(&self) -> Vec<Device> {
         let named = self.0.named.len() - usize::from(self.0.files.is_some());
@@ -232,8 +265,9 @@ impl Runtime {
     ///
     /// # Errors
     /// [`ErrorKind::NoSuchDevice`] with the names that there are, and the reason why a backend of that name has none; or
-    /// with those whose stable ids begin so, if they are several.
+    /// with those whose stable ids begin so, if they are several. What [`Runtime::layers`] says.
     pub fn device(&self, name: &str) -> Result<Device> {
+        self.layers()?;
         let all = self.devices();
         if let Some(device) = all.iter().find(|d| d.id() == name || d.backend() == name) {
             return Ok(device.clone());

@@ -83,7 +83,7 @@ pub fn kernels() -> &'static Path {
 /// The command, in an environment without anything of the user's.
 pub fn wharf() -> Command {
     let mut command = Command::new(&built().bin);
-    for name in ["WHARF_PLUGIN_FILES", "WHARF_PLUGIN_PATH", "XDG_DATA_HOME", "NO_COLOR"] {
+    for name in ["WHARF_PLUGIN_FILES", "WHARF_PLUGIN_PATH", "WHARF_LAYERS", "XDG_DATA_HOME", "NO_COLOR"] {
         command.env_remove(name);
     }
     command.env("HOME", "/nonexistent");

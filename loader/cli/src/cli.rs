@@ -17,6 +17,13 @@ use std::path::PathBuf;
   wharf convert model.safetensors -o model.irpa
   wharf load model.gguf --device host:0
   wharf --plugin-path target/plugins devices --json
+  wharf --layer trace:load.json load model.gguf --device host:0
+
+Layers (--layer, WHARF_LAYERS=name[:options],...; WHARF_LAYERS_DISABLE=GLOB,... switches them off):
+  validation   rules of devices, checked at each call, and what is left over; findings on stderr; `:abort` stops there
+  trace:FILE   calls and operations of all queues over time, for ui.perfetto.dev (wharf-trace.json without FILE)
+  faults:PLAN  fail=KIND:K (the K-th allocate, copy, launch, ... is refused), break=KIND:K (its queue fails),
+               delay=KIND:10ms, reorder[=2ms], lose=after:K, seed=N, with + between them
 
 Exit codes: 0 done, 1 looked at and found wanting, 2 usage, 3 no such file, device, tensor or kernel, 4 bad file,
 5 not supported, 6 device or plugin, 7 out of memory or over a limit, 130 interrupted.")]
@@ -45,6 +52,10 @@ pub(crate) struct Global {
     /// A folder of plugins, before WHARF_PLUGIN_PATH (may be given again)
     #[arg(long = "plugin-path", value_name = "DIR", global = true)]
     pub(crate) plugin_paths: Vec<PathBuf>,
+    /// A layer over all devices: validation[:abort], trace[:FILE] (Chrome's format, for Perfetto), faults:PLAN (may be
+    /// given again; the first is the outermost, those of WHARF_LAYERS follow)
+    #[arg(long = "layer", value_name = "NAME[:OPTIONS]", global = true)]
+    pub(crate) layers: Vec<String>,
     /// When to use colour
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
     pub(crate) color: Color,

@@ -12,7 +12,7 @@ use wharf::{
 };
 
 /// The runtime that the options ask for.
-pub(crate) fn runtime(global: &Global) -> Runtime {
+pub(crate) fn runtime(global: &Global) -> Result<Runtime, Failure> {
     let mut builder = Runtime::builder();
     for file in &global.plugin_files {
         builder = builder.plugin_file(file);
@@ -20,11 +20,33 @@ pub(crate) fn runtime(global: &Global) -> Runtime {
     for folder in &global.plugin_paths {
         builder = builder.plugin_path(folder);
     }
-    builder.open()
+    for layer in &global.layers {
+        builder = builder.layer(layer)?;
+    }
+    let runtime = builder.open();
+    runtime.layers()?;
+    Ok(runtime)
+}
+
+/// The chain of layers in one line, if there is any.
+pub(crate) fn layers_line(runtime: &Runtime) -> Result<Option<String>, Failure> {
+    let all = runtime.layers()?;
+    let each = all.iter().map(|layer| {
+        let off = if layer.off { ", switched off" } else { "" };
+        format!("{} ({}{off})", safe(&layer.text), layer.by)
+    });
+    let each: Vec<String> = each.collect();
+    Ok((!each.is_empty()).then(|| format!("layers, the outermost first: {}", each.join(" -> "))))
+}
+
+/// The same for machines.
+pub(crate) fn layers_json(runtime: &Runtime) -> Result<Value, Failure> {
+    let each = runtime.layers()?.iter();
+    Ok(each.map(|layer| json!({"layer": layer.text, "by": layer.by, "off": layer.off})).collect())
 }
 
 pub(crate) fn run(global: &Global, args: &DevicesArgs, out: &mut Out) -> Result<(), Failure> {
-    let runtime = runtime(global);
+    let runtime = runtime(global)?;
     let wanted = |backend: &str| args.backend.as_deref().is_none_or(|name| name == backend);
     let devices: Vec<Device> =
         runtime.devices().into_iter().filter(|device| wanted(device.backend())).collect();
@@ -46,6 +68,11 @@ pub(crate) fn run(global: &Global, args: &DevicesArgs, out: &mut Out) -> Result<
         devices.iter().try_for_each(|device| out.line(device.id()))?;
     } else {
         text(&devices, args.verbose, out)?;
+        if args.verbose
+            && let Some(line) = layers_line(&runtime)?
+        {
+            out.line(&line)?;
+        }
         not_available(&runtime, &devices, &unavailable, out)?;
     }
     match &args.backend {

@@ -2,14 +2,14 @@
 
 use crate::{
     cli::Global,
-    devices::runtime,
+    devices::{layers_json, layers_line, runtime},
     out::{Failure, Out, safe},
 };
 use serde_json::{Value, json};
 use wharf::plugin::{Candidate, Fate};
 
 pub(crate) fn run(global: &Global, out: &mut Out) -> Result<(), Failure> {
-    let runtime = runtime(global);
+    let runtime = runtime(global)?;
     let report = runtime.report();
     if out.json() {
         let plugins: Vec<Value> = report.candidates.iter().map(candidate_json).collect();
@@ -18,7 +18,8 @@ pub(crate) fn run(global: &Global, out: &mut Out) -> Result<(), Failure> {
             .iter()
             .map(|(place, found)| json!({"place": place.to_string(), "found": found.to_string()}))
             .collect();
-        return out.value(json!({"plugins": plugins, "searched": searched}));
+        return out
+            .value(json!({"plugins": plugins, "searched": searched, "layers": layers_json(&runtime)?}));
     }
     if global.quiet {
         let used = report.candidates.iter().filter(|c| matches!(c.fate, Fate::Loaded { .. }));
@@ -46,7 +47,11 @@ pub(crate) fn run(global: &Global, out: &mut Out) -> Result<(), Failure> {
     report
         .searched
         .iter()
-        .try_for_each(|(place, found)| out.line(&format!("  {}: {found}", safe(&place.to_string()))))
+        .try_for_each(|(place, found)| out.line(&format!("  {}: {found}", safe(&place.to_string()))))?;
+    match layers_line(&runtime)? {
+        Some(line) => out.line(&line),
+        None => Ok(()),
+    }
 }
 
 fn candidate_json(candidate: &Candidate) -> Value {

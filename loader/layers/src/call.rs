@@ -171,6 +171,10 @@ pub trait Layer: Send + Sync {
     fn ended(&self, at: &At<'_>, end: &End) {
         let _ = (at, end);
     }
+    /// The lane is over, and nothing of it is under way: what has not shown will not. Under the lane's lock, as `reach`.
+    fn failed(&self, at: &At<'_>, fault: &Fault) {
+        let _ = (at, fault);
+    }
     /// The device is given up.
     fn close(&self, device: &Facts) {
         let _ = device;

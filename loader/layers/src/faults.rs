@@ -49,6 +49,8 @@ const KINDS: [(&str, Site); 19] = [
 pub struct FaultPlan {
     /// The so-manieth call or operation of a kind fails, counted from 1.
     pub fail: Vec<(Site, u64)>,
+    /// The so-manieth operation of a kind is taken, and its queue fails when it comes to its end.
+    pub broken: Vec<(Site, u64)>,
     /// Operations of a kind show their end so many nanoseconds late.
     pub delay: Vec<(Site, u64)>,
     /// Each end is held back up to so many nanoseconds, so that queues end in another order.
@@ -62,7 +64,8 @@ pub struct FaultPlan {
 impl FaultPlan {
     /// Reads a plan: items with `+` between them.
     ///
-    /// - `fail=KIND:K`: the K-th of the kind fails,
+    /// - `fail=KIND:K`: the K-th call or operation of the kind is refused,
+    /// - `break=KIND:K`: the K-th operation of the kind is taken, and its queue fails at its end,
     /// - `delay=KIND:TIME`: those of the kind end late (`ns`, `us`, `ms`, `s`),
     /// - `reorder` or `reorder=TIME`: ends of different queues come in another order,
     /// - `lose=after:K`: the device is lost after K operations,
@@ -87,6 +90,10 @@ impl FaultPlan {
                     let (site, nth) = of_kind()?;
                     plan.fail.push((site, number(item, nth)?.max(1)));
                 }
+                "break" => {
+                    let (site, nth) = of_kind()?;
+                    plan.broken.push((site, number(item, nth)?.max(1)));
+                }
                 "delay" => {
                     let (site, time) = of_kind()?;
                     plan.delay.push((site, duration(item, time)?));
@@ -99,7 +106,7 @@ impl FaultPlan {
                     plan.lose_after = Some(number(item, after)?);
                 }
                 "seed" => plan.seed = number(item, value)?,
-                _ => return Err(format!("`{item}`: fail, delay, reorder, lose or seed is wanted")),
+                _ => return Err(format!("`{item}`: fail, break, delay, reorder, lose or seed is wanted")),
             }
         }
         Ok(plan)
@@ -132,6 +139,8 @@ pub struct Faults<L: Lock> {
 struct State {
     /// How many of each planned failure's kind there were.
     met: Vec<u64>,
+    /// The same for operations that break.
+    broken: Vec<u64>,
     /// Operations taken, of each device.
     operations: BTreeMap<u16, u64>,
     lost: BTreeMap<u16, ()>,
@@ -143,6 +152,8 @@ struct State {
 #[derive(Default)]
 struct Held {
     ends: Vec<HeldEnd>,
+    /// The value of an operation that breaks, what of it, and whether all before it has shown.
+    broken: Option<(u64, Site, bool)>,
 }
 
 struct HeldEnd {
@@ -157,7 +168,8 @@ impl<L: Lock> Faults<L> {
     pub fn new(plan: FaultPlan) -> Self {
         // Xorshift stays at zero for ever.
         let chance = plan.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-        let state = State { met: plan.fail.iter().map(|_| 0).collect(), chance, ..State::default() };
+        let (met, broken) = (plan.fail.iter().map(|_| 0).collect(), plan.broken.iter().map(|_| 0).collect());
+        let state = State { met, broken, chance, ..State::default() };
         Faults { plan, state: Mutex::new(state) }
     }
 
@@ -194,22 +206,36 @@ impl<L: Lock> Faults<L> {
             for ((site, _), met) in self.plan.fail.iter().zip(&mut state.met) {
                 *met += u64::from(fits(*site, step));
             }
+            for ((site, _), met) in self.plan.broken.iter().zip(&mut state.broken) {
+                *met += u64::from(fits(*site, step));
+            }
         }
     }
 
     fn holds(&self) -> bool {
-        !self.plan.delay.is_empty() || self.plan.reorder_ns.is_some()
+        !self.plan.delay.is_empty() || !self.plan.broken.is_empty() || self.plan.reorder_ns.is_some()
     }
 
     /// What of these steps is to be held back.
     fn hold(&self, state: &mut State, lane: u32, steps: &[Step<'_>]) {
         let mut late_ns = 0;
+        let mut met = state.broken.clone();
+        let mut breaks = None;
         for step in steps {
+            for ((site, nth), met) in self.plan.broken.iter().zip(&mut met) {
+                *met += u64::from(fits(*site, step));
+                if fits(*site, step) && *met == *nth {
+                    breaks = Some(site_of(step));
+                }
+            }
             for (site, delay_ns) in &self.plan.delay {
                 late_ns += if fits(*site, step) { *delay_ns } else { 0 };
             }
             if step.done == 0 {
                 continue;
+            }
+            if let Some(site) = breaks.take() {
+                state.lanes.entry(lane).or_default().broken.get_or_insert((step.done, site, false));
             }
             if let Some(most) = self.plan.reorder_ns {
                 late_ns += chance(&mut state.chance) % most.max(1);
@@ -283,15 +309,16 @@ impl<L: Lock> Layer for Faults<L> {
                 self.admit(state, device, steps)?;
                 return Ok(());
             }
+            let mut refused = Ok(());
             for ((site, nth), met) in self.plan.fail.iter().zip(&mut state.met) {
                 if *site == call.site() {
                     *met += 1;
                     if *met == *nth {
-                        return Err((0, failure(*site)));
+                        refused = Err((0, failure(*site)));
                     }
                 }
             }
-            Ok(())
+            refused
         })?;
         // Held before the device can end them.
         if let Call::Submit(steps, _) = call
@@ -311,6 +338,7 @@ impl<L: Lock> Layer for Faults<L> {
                     let again: Vec<u64> = steps[*n..].iter().map(|step| step.done).collect();
                     if let Some(held) = state.lanes.get_mut(&at.lane).filter(|_| !again.is_empty()) {
                         held.ends.retain(|end| !again.contains(&end.value));
+                        held.broken = held.broken.filter(|(value, ..)| !again.contains(value));
                     }
                 });
             }
@@ -327,6 +355,14 @@ impl<L: Lock> Layer for Faults<L> {
                 return Err(Self::lost());
             }
             let Some(held) = state.lanes.get_mut(&at.lane) else { return Ok(value) };
+            let value = match &mut held.broken {
+                Some((broken, site, true)) if value >= *broken => return Err(failure(*site)),
+                Some((broken, _, before)) if value >= *broken => {
+                    *before = true;
+                    *broken - 1
+                }
+                _ => value,
+            };
             let now = at.begin_ns;
             for end in held.ends.iter_mut().filter(|end| end.value <= value) {
                 end.due_ns.get_or_insert(now.saturating_add(end.late_ns));
@@ -349,6 +385,7 @@ impl core::fmt::Display for FaultPlan {
         let name = |site: Site| KINDS.iter().find(|(_, known)| *known == site).map_or("?", |(name, _)| name);
         let mut items: Vec<String> = Vec::new();
         items.extend(self.fail.iter().map(|(site, nth)| format!("fail={}:{nth}", name(*site))));
+        items.extend(self.broken.iter().map(|(site, nth)| format!("break={}:{nth}", name(*site))));
         items.extend(self.delay.iter().map(|(site, ns)| format!("delay={}:{ns}ns", name(*site))));
         items.extend(self.reorder_ns.map(|ns| format!("reorder={ns}ns")));
         items.extend(self.lose_after.map(|after| format!("lose=after:{after}")));
@@ -368,12 +405,13 @@ mod tests {
     fn a_plan_is_read_and_written_the_same() {
         let plan = FaultPlan {
             fail: vec![(Site::Allocate, 3), (Site::Submit, 1)],
+            broken: vec![(Site::Launch, 2)],
             delay: vec![(Site::Copy, 10_000_000)],
             reorder_ns: Some(5_000),
             lose_after: Some(100),
             seed: 7,
         };
-        let text = "fail=allocate:3+fail=operation:1+delay=copy:10ms+reorder=5us+lose=after:100+seed=7";
+        let text = "fail=allocate:3+fail=operation:1+break=launch:2+delay=copy:10ms+reorder=5us+lose=after:100+seed=7";
         assert_eq!(FaultPlan::parse(text), Ok(plan.clone()));
         assert_eq!(FaultPlan::parse(&plan.to_string()), Ok(plan));
         assert_eq!(FaultPlan::parse("reorder").map(|plan| plan.reorder_ns), Ok(Some(REORDER_NS)));
@@ -387,7 +425,7 @@ mod tests {
             ("fail=copy:x", "not a number"),
             ("delay=copy:10", "not a time"),
             ("lose=100", "lose=after:K"),
-            ("explode", "fail, delay, reorder, lose or seed"),
+            ("explode", "fail, break, delay, reorder, lose or seed"),
         ] {
             let error = FaultPlan::parse(text).expect_err(text);
             assert!(error.contains(says), "{text}: {error}");

@@ -272,6 +272,8 @@ impl<L: Lock> Watch<L> {
             };
             if let Some(fault) = fault {
                 live.over = true;
+                live.pending.clear();
+                chain.each(|layer| layer.failed(&at, &fault));
                 live.above.fail(&fault);
             }
         });

@@ -15,6 +15,7 @@ use core::fmt::Write;
 use wharf_core::{
     device::{Op, PEER_HOST},
     env::{Lock, Mutex},
+    fault::Fault,
 };
 
 /// Where lines of a trace go. What fails there is the sink's to tell.
@@ -215,19 +216,26 @@ impl State {
             (begin, finish) = (ours(times.begin_ns).max(last_ns), ours(times.end_ns));
         }
         let finish = finish.max(begin + over.len() as u64);
+        self.over(at, &over, (begin, finish), "");
+        if let Some(queue) = self.lanes.get_mut(&at.lane) {
+            queue.end_ns = finish;
+        }
+    }
+
+    /// Slices and ends of arrows of steps that are over, with more arguments in each.
+    fn over(&mut self, at: &At<'_>, over: &VecDeque<Pending>, (begin, finish): (u64, u64), more: &str) {
         // Steps without an end of their own share the one that follows.
-        let share = (finish - begin) / over.len() as u64;
+        let share = (finish - begin) / over.len().max(1) as u64;
         for (n, step) in over.iter().enumerate() {
             let from = begin + n as u64 * share;
             let to = if n + 1 == over.len() { finish } else { from + share };
-            self.slice(at.device, at.lane.into(), step.name, (from, to), &step.args);
+            let comma = if step.args.is_empty() || more.is_empty() { "" } else { "," };
+            let args = format!("{}{comma}{more}", step.args);
+            self.slice(at.device, at.lane.into(), step.name, (from, to), &args);
             let (pid, tid, flow, ts) = (at.device.number, at.lane, step.flow, Micros(to - 1));
             self.event(format_args!(
                 r#"{{"ph":"f","bp":"e","name":"submit","cat":"flow","id":{flow},"pid":{pid},"tid":{tid},"ts":{ts}}}"#
             ));
-        }
-        if let Some(queue) = self.lanes.get_mut(&at.lane) {
-            queue.end_ns = finish;
         }
     }
 }
@@ -334,6 +342,23 @@ impl<L: Lock> Layer for Trace<L> {
                 _ => {}
             }
             state.send(at.end_ns);
+        });
+    }
+
+    fn failed(&self, at: &At<'_>, fault: &Fault) {
+        self.0.with(|state| {
+            let Some(queue) = state.lanes.get_mut(&at.lane) else { return };
+            let pending = core::mem::take(&mut queue.pending);
+            let begin = pending.front().map_or(at.begin_ns, |step| queue.end_ns.max(step.submitted_ns));
+            queue.end_ns = at.begin_ns.max(begin + pending.len() as u64);
+            let (finish, error) = (queue.end_ns, format!(r#""error":"{fault}""#));
+            state.over(at, &pending, (begin, finish), &error);
+            let (pid, tid, ts) = (at.device.number, at.lane, Micros(finish));
+            state.track(at.device, tid.into());
+            state.event(format_args!(
+                r#"{{"ph":"i","s":"t","name":"queue failed","cat":"wharf","pid":{pid},"tid":{tid},"ts":{ts},"args":{{{error}}}}}"#
+            ));
+            state.send(at.begin_ns);
         });
     }
 

@@ -38,6 +38,18 @@ fn an_operation_fails_after_those_before_it_were_taken() {
 }
 
 #[test]
+fn an_operation_breaks_its_queue_once_those_before_it_have_shown() {
+    let device = faulty("break=fill:2");
+    let block = device.allocate(&WANT).unwrap();
+    let mut queue = open(&device);
+    queue.submit(&[fill(block.base, 8), Op::Barrier, fill(block.base, 8), Op::Barrier]).unwrap();
+    queue.gauge.poll();
+    queue.gauge.poll();
+    let fault = queue.failed().unwrap();
+    assert_eq!((queue.reached(), fault.kind, fault.site), (2, Kind::BackendFailure, Site::Fill));
+}
+
+#[test]
 fn an_end_is_shown_late() {
     let device = faulty("delay=fill:10ms");
     assert!(matches!(device.caps().pace, Pace::Polled { .. }) && !device.caps().native_wait);

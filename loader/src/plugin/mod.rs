@@ -8,6 +8,7 @@ pub use search::{Place, Search};
 
 pub(crate) use file::{Identity, look};
 pub(crate) use open::{Loaded, linked_in, open};
+pub(crate) use search::elevated;
 
 use std::{
     fmt,

@@ -147,13 +147,13 @@ fn user_folder() -> Option<PathBuf> {
 
 /// Whether the program runs with more rights than its user has; then what the user can set is not followed.
 #[cfg(target_os = "linux")]
-fn elevated() -> bool {
+pub(crate) fn elevated() -> bool {
     // SAFETY: `getauxval` takes any number and only reads.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
 #[cfg(all(unix, not(target_os = "linux")))]
-fn elevated() -> bool {
+pub(crate) fn elevated() -> bool {
     // SAFETY: takes nothing and only reads, as the three below.
     let user = unsafe { libc::getuid() };
     // SAFETY: as above.
@@ -166,6 +166,6 @@ fn elevated() -> bool {
 }
 
 #[cfg(not(unix))]
-fn elevated() -> bool {
+pub(crate) fn elevated() -> bool {
     false
 }

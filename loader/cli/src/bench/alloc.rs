@@ -9,7 +9,7 @@ use crate::{
 };
 
 pub(crate) fn run(global: &Global, args: &BenchAllocArgs, out: &mut Out) -> Result<(), Failure> {
-    let runtime = runtime(global);
+    let runtime = runtime(global)?;
     let device = device(&runtime, &args.repeat.device)?;
     let mut live = Vec::with_capacity(args.count as usize);
     let op = repeat(args.repeat.reps, || {

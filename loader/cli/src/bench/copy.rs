@@ -10,7 +10,7 @@ use crate::{
 use wharf::{Error, ErrorKind};
 
 pub(crate) fn run(global: &Global, args: &BenchCopyArgs, out: &mut Out) -> Result<(), Failure> {
-    let runtime = runtime(global);
+    let runtime = runtime(global)?;
     let device = device(&runtime, &args.repeat.device)?;
     let queue = device.queue()?;
     let (from, to) = (device.allocate(args.size)?, device.allocate(args.size)?);

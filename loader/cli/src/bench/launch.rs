@@ -11,7 +11,7 @@ use crate::{
 use wharf::Args;
 
 pub(crate) fn run(global: &Global, args: &BenchLaunchArgs, out: &mut Out) -> Result<(), Failure> {
-    let runtime = runtime(global);
+    let runtime = runtime(global)?;
     let device = device(&runtime, &args.repeat.device)?;
     let kernel = device.program(&read(&args.kernels)?)?.kernel(&args.kernel)?;
     let (queue, none) = (device.queue()?, Args::new());

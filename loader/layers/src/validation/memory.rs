@@ -33,6 +33,8 @@ struct Live {
 pub(super) struct Memory {
     /// By first address, then by the backend's word: a registration may lie where an allocation does.
     blocks: BTreeMap<(u64, u64), Live>,
+    /// Handed to the device's `free`, which has not answered.
+    freeing: Vec<Live>,
     freed: VecDeque<(Block, u64)>,
     len_max: u64,
 }
@@ -73,10 +75,22 @@ impl Memory {
         self.blocks.insert((block.base, block.native), live);
     }
 
-    pub(super) fn freed(&mut self, block: &Block, call: u64) {
-        if self.blocks.remove(&(block.base, block.native)).is_some() {
+    /// The block is being given back: from here on the device may give its addresses to somebody else.
+    pub(super) fn freeing(&mut self, block: &Block, call: u64) {
+        if let Some(live) = self.blocks.remove(&(block.base, block.native)) {
+            self.freeing.push(live);
             self.freed.truncate(FREED_KEPT - 1);
             self.freed.push_front((*block, call));
+        }
+    }
+
+    /// The device has taken it, or has refused to and it is as before.
+    pub(super) fn freed(&mut self, block: &Block, taken: bool) {
+        let Some(at) = self.freeing.iter().position(|live| live.block == *block) else { return };
+        let live = self.freeing.swap_remove(at);
+        if !taken {
+            self.freed.retain(|(freed, _)| freed != block);
+            self.blocks.insert((block.base, block.native), live);
         }
     }
 

@@ -8,13 +8,14 @@ mod memory;
 mod steps;
 
 use crate::call::{Answer, At, Call, Facts, Layer, Outcome};
-use alloc::{boxed::Box, collections::BTreeMap, format, string::String};
+use alloc::{boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
 use core::fmt;
 use memory::{Made, Memory};
 use steps::LaneView;
 use wharf_core::{
     device::{Block, Kernel, Want},
     env::{Lock, Mutex},
+    fault::{Fault, Kind},
 };
 
 /// What sort of rule was broken.
@@ -29,8 +30,11 @@ pub enum FindingKind {
     Lifetime,
     /// Two threads in a place for one.
     Thread,
-    /// A mapping that the device may not see the contents of.
+    /// A mapping that the device may not see the contents of: a warning, since only the host knows whether it wrote.
     Mapping,
+    /// A kernel's argument that looks like a pointer to freed memory of the process, which may be somebody else's by
+    /// now: a warning.
+    Suspicion,
     /// Points of a lane do not grow.
     Order,
     /// The device's answer breaks a rule.
@@ -48,10 +52,18 @@ impl FindingKind {
             FindingKind::Lifetime => "lifetime",
             FindingKind::Thread => "thread",
             FindingKind::Mapping => "mapping",
+            FindingKind::Suspicion => "suspicion",
             FindingKind::Order => "order",
             FindingKind::Answer => "answer",
             FindingKind::Leak => "leak",
         }
+    }
+}
+
+impl FindingKind {
+    /// Whether a rule was broken for certain; the others are warnings.
+    pub const fn is_certain(self) -> bool {
+        !matches!(self, FindingKind::Mapping | FindingKind::Suspicion)
     }
 }
 
@@ -83,14 +95,18 @@ pub(super) struct State {
     facts: Facts,
     memory: Memory,
     programs: BTreeMap<u64, Program>,
-    kernels: BTreeMap<u64, (u64, Kernel)>,
+    /// Handed to the device's `unload`, which has not answered.
+    unloading: BTreeMap<u64, Program>,
     lanes: BTreeMap<u32, LaneView>,
     calls: u64,
+    /// The device said that it is gone, so that nothing can be given back to it.
+    lost: bool,
 }
 
 struct Program {
     made: u64,
     len: usize,
+    kernels: Vec<Kernel>,
 }
 
 /// What a check found.
@@ -103,7 +119,7 @@ impl<L: Lock> Validation<L> {
     }
 
     fn with(&self, at: &At<'_>, check: impl FnOnce(&mut State, &mut dyn FnMut(FindingKind, String))) {
-        let mut found = alloc::vec::Vec::new();
+        let mut found = Vec::new();
         self.devices.with(|devices| {
             let state = devices.entry(at.device.number).or_insert_with(|| State::new(at.device));
             check(state, &mut |kind, message| found.push((kind, message)));
@@ -120,9 +136,10 @@ impl State {
             facts: facts.clone(),
             memory: Memory::default(),
             programs: BTreeMap::new(),
-            kernels: BTreeMap::new(),
+            unloading: BTreeMap::new(),
             lanes: BTreeMap::new(),
             calls: 0,
+            lost: false,
         }
     }
 
@@ -160,7 +177,13 @@ impl State {
         wrong.map(|text| (FindingKind::Answer, text))
     }
 
-    fn given_back(&self, block: &Block, what: &str) -> Found {
+    fn giving_back(&mut self, block: &Block, what: &str) -> Found {
+        let found = self.may_be_given_back(block, what);
+        self.memory.freeing(block, self.calls);
+        found
+    }
+
+    fn may_be_given_back(&self, block: &Block, what: &str) -> Found {
         if let Some(wrong) = self.memory.not_live(block) {
             return Some((FindingKind::Lifetime, format!("{what}: {wrong}")));
         }
@@ -189,10 +212,26 @@ impl State {
         (!known).then(|| (FindingKind::Lifetime, text()))
     }
 
-    fn unloading(&self, program: u64) -> Found {
+    fn unload(&mut self, program: u64) -> Found {
+        let found = self.may_be_unloaded(program);
+        self.memory.forget_globals(program);
+        if let Some(known) = self.programs.remove(&program) {
+            self.unloading.insert(program, known);
+        }
+        found
+    }
+
+    fn unload_refused(&mut self, program: u64) {
+        if let Some(known) = self.unloading.remove(&program) {
+            self.programs.insert(program, known);
+        }
+    }
+
+    fn may_be_unloaded(&self, program: u64) -> Found {
         let unknown = self.program(program, "unload program");
         let running = || {
-            let of = |kernel: &u64| self.kernels.get(kernel).is_some_and(|(owner, _)| *owner == program);
+            let kernels = &self.programs.get(&program)?.kernels;
+            let of = |kernel: &u64| kernels.iter().any(|known| known.native == *kernel);
             let (lane, _) = self.lanes.iter().find(|(_, lane)| lane.launched(of))?;
             let text = format!("unload program: a kernel of {program:#x} is under way on queue {lane}");
             Some((FindingKind::Lifetime, text))
@@ -200,10 +239,9 @@ impl State {
         unknown.or_else(running)
     }
 
-    fn unloaded(&mut self, program: u64) {
-        self.programs.remove(&program);
-        self.kernels.retain(|_, (owner, _)| *owner != program);
-        self.memory.forget_globals(program);
+    pub(super) fn kernel(&self, native: u64) -> Option<Kernel> {
+        let mut all = self.programs.values().flat_map(|program| &program.kernels);
+        all.find(|kernel| kernel.native == native).copied()
     }
 
     /// What is still there at the end.
@@ -231,12 +269,12 @@ impl<L: Lock> Layer for Validation<L> {
             state.calls += 1;
             let found = match *call {
                 Call::Allocate(want) => state.want(want),
-                Call::Free(block) => state.given_back(block, "free"),
-                Call::Unregister(block) => state.given_back(block, "unregister"),
+                Call::Free(block) => state.giving_back(block, "free"),
+                Call::Unregister(block) => state.giving_back(block, "unregister"),
                 Call::Map(block, offset, len) => state.part(block, offset, len, "map"),
                 Call::Unmap(block, offset, len) => state.part(block, offset, len, "unmap"),
                 Call::Sync(block, offset, len, _) => state.part(block, offset, len, "flush"),
-                Call::Unload(program) => state.unloading(program),
+                Call::Unload(program) => state.unload(program),
                 Call::Kernel { program, .. } => state.program(program, "kernel"),
                 Call::Global { program, .. } => state.program(program, "global"),
                 Call::Submit(steps, _) => return state.submit(at.lane, steps, tell),
@@ -252,9 +290,16 @@ impl<L: Lock> Layer for Validation<L> {
 
     fn after(&self, at: &At<'_>, call: &Call<'_>, outcome: &Outcome) {
         self.with(at, |state, tell| {
+            state.lost |= matches!(outcome, Err((_, fault)) if fault.kind == Kind::DeviceLost);
             if let Call::Submit(steps, _) = call {
                 let (Ok(Answer::Taken(taken)) | Err((taken, _))) = outcome else { return };
                 return state.submitted(at.lane, steps.len() - (*taken).min(steps.len()));
+            }
+            if let Call::Free(block) | Call::Unregister(block) = call {
+                return state.memory.freed(block, outcome.is_ok());
+            }
+            if let (Call::Unload(program), Err(_)) = (call, outcome) {
+                return state.unload_refused(*program);
             }
             let Ok(answer) = outcome else { return };
             let made = state.calls;
@@ -270,16 +315,19 @@ impl<L: Lock> Layer for Validation<L> {
                 (Call::Global { program, .. }, Answer::Block(block)) => {
                     state.memory.global(block, Made { call: made, what: "global" }, program);
                 }
-                (Call::Free(block) | Call::Unregister(block), _) => state.memory.freed(block, made),
                 (Call::Map(block, ..), _) => state.memory.mapped(block),
                 (Call::Unmap(block, ..), _) => state.memory.unmapped(block),
                 (Call::Sync(block, ..), _) => state.memory.synced(block),
                 (Call::Load(image), Answer::Program(program)) => {
-                    state.programs.insert(*program, Program { made, len: image.len() });
+                    state.programs.insert(*program, Program { made, len: image.len(), kernels: Vec::new() });
                 }
-                (Call::Unload(program), _) => state.unloaded(program),
+                (Call::Unload(program), _) => _ = state.unloading.remove(&program),
                 (Call::Kernel { program, .. }, Answer::Kernel(kernel)) => {
-                    state.kernels.insert(kernel.native, (program, *kernel));
+                    if let Some(program) = state.programs.get_mut(&program)
+                        && !program.kernels.contains(kernel)
+                    {
+                        program.kernels.push(*kernel);
+                    }
                 }
                 (Call::Open, _) => _ = state.lanes.insert(at.lane, LaneView::new(made)),
                 (Call::Close, _) => _ = state.lanes.remove(&at.lane),
@@ -288,7 +336,7 @@ impl<L: Lock> Layer for Validation<L> {
         });
     }
 
-    fn reach(&self, at: &At<'_>, value: u64) -> Result<u64, wharf_core::fault::Fault> {
+    fn reach(&self, at: &At<'_>, value: u64) -> Result<u64, Fault> {
         self.devices.with(|devices| {
             if let Some(lane) = devices.get_mut(&at.device.number).and_then(|d| d.lanes.get_mut(&at.lane)) {
                 lane.reached(value);
@@ -297,9 +345,17 @@ impl<L: Lock> Layer for Validation<L> {
         Ok(value)
     }
 
+    fn failed(&self, at: &At<'_>, _: &Fault) {
+        self.devices.with(|devices| {
+            if let Some(lane) = devices.get_mut(&at.device.number).and_then(|d| d.lanes.get_mut(&at.lane)) {
+                lane.failed();
+            }
+        });
+    }
+
     fn close(&self, device: &Facts) {
         let state = self.devices.with(|devices| devices.remove(&device.number));
-        for message in state.iter().flat_map(State::left) {
+        for message in state.iter().filter(|state| !state.lost).flat_map(State::left) {
             (self.report)(&Finding { kind: FindingKind::Leak, device: device.name.clone(), message });
         }
     }

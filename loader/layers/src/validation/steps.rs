@@ -42,6 +42,11 @@ impl LaneView {
         }
     }
 
+    /// Nothing that was given is under way any more.
+    pub(super) fn failed(&mut self) {
+        self.given.clear();
+    }
+
     pub(super) fn uses(&self, block: &Block) -> bool {
         let end = block.base.saturating_add(block.len);
         let touches = |(at, len): &(u64, u64)| *at < end && block.base < at.saturating_add(*len);
@@ -52,6 +57,9 @@ impl LaneView {
         self.given.iter().any(|step| step.kernel.as_ref().is_some_and(&of))
     }
 }
+
+/// The side of a copy that the device reads.
+const SOURCE: &str = "source";
 
 type Tell<'a> = &'a mut dyn FnMut(FindingKind, String);
 
@@ -118,6 +126,8 @@ impl State {
         for (at, len, side) in ranges(&step.op, self.facts.number) {
             match self.memory.place(at, len) {
                 Place::Live => {}
+                // Memory of the process may be anybody's: core lets a caller wrap what the device never gave out.
+                Place::Unknown | Place::Freed(..) if caps.space == 0 => {}
                 Place::Freed(block, call) => {
                     let text = format!(
                         "{side}: {len} bytes at {at:#x} lie in {} bytes at {:#x}, freed by call {call}",
@@ -139,7 +149,7 @@ impl State {
                     );
                 }
             }
-            if !caps.coherent {
+            if !caps.coherent && side == SOURCE {
                 self.mapping(at, len, tell);
             }
         }
@@ -157,7 +167,7 @@ impl State {
 
     fn launch(&mut self, kernel: u64, args: &[u8], size: [u32; 3], shared: u32, tell: Tell<'_>) {
         let caps = self.facts.caps;
-        let Some((_, known)) = self.kernels.get(&kernel) else {
+        let Some(known) = self.kernel(kernel) else {
             return tell(
                 FindingKind::Lifetime,
                 format!("kernel {kernel:#x} is not of a program that is loaded"),
@@ -190,7 +200,8 @@ impl State {
                         block.len,
                         block.base
                     );
-                    tell(FindingKind::Lifetime, text);
+                    let sure = caps.space != 0;
+                    tell(if sure { FindingKind::Lifetime } else { FindingKind::Suspicion }, text);
                 }
                 Place::Live if !caps.coherent => self.mapping(at, 1, tell),
                 _ => {}
@@ -253,7 +264,7 @@ fn parameters(op: &Op<'_>, caps: &Caps) -> Option<String> {
 fn ranges(op: &Op<'_>, device: u16) -> impl Iterator<Item = (u64, u64, &'static str)> {
     let all = match *op {
         Op::Copy { from, to, len, peers } => [
-            (peers[0] == device && peers[0] != PEER_HOST).then_some((from, len, "source")),
+            (peers[0] == device && peers[0] != PEER_HOST).then_some((from, len, SOURCE)),
             (peers[1] == device && peers[1] != PEER_HOST).then_some((to, len, "target")),
         ],
         Op::Fill { to, len, .. } => [Some((to, len, "target")), None],
