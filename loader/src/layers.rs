@@ -22,6 +22,7 @@ use std::{
 use wharf_abi::DynDevice;
 use wharf_layers::{
     Chain, FaultPlan, Faults, Finding, Layer, Layered, Outside, Sink, Trace, Validation,
+    capture::{ByteSink, Capture},
     choice::{self, Choice},
 };
 
@@ -33,6 +34,8 @@ pub(crate) const DISABLE_VARIABLE: &str = "WHARF_LAYERS_DISABLE";
 pub(crate) const FINDINGS_MAX: usize = 1000;
 /// Where a trace goes that was given no file.
 const TRACE_FILE: &str = "wharf-trace.json";
+/// The same of a capture.
+const CAPTURE_FILE: &str = "wharf-capture.bin";
 
 /// The devices that core sees.
 pub(crate) type Own = Layered<DynDevice, OsLock>;
@@ -118,7 +121,11 @@ impl Layers {
             }
             "trace" => {
                 let file = if options.is_empty() { TRACE_FILE } else { options };
-                Box::new(Trace::<OsLock>::new(Box::new(TraceFile::create(Path::new(file))?)))
+                Box::new(Trace::<OsLock>::new(Box::new(LayerFile::create(choice.name, Path::new(file))?)))
+            }
+            "capture" => {
+                let file = if options.is_empty() { CAPTURE_FILE } else { options };
+                Box::new(Capture::<OsLock>::new(Box::new(LayerFile::create(choice.name, Path::new(file))?)))
             }
             _ => {
                 let plan = FaultPlan::parse(options).map_err(|why| wrong(choice, &why))?;
@@ -162,28 +169,39 @@ fn thread() -> u64 {
     })
 }
 
-/// The file of a trace. What cannot be written is said once, at the first time.
-struct TraceFile {
+/// The file of a trace or a capture. What cannot be written is said once, at the first time.
+struct LayerFile {
+    layer: &'static str,
     path: PathBuf,
     file: Option<File>,
 }
 
-impl TraceFile {
-    fn create(path: &Path) -> Result<TraceFile> {
+impl LayerFile {
+    fn create(layer: &'static str, path: &Path) -> Result<LayerFile> {
         let file = File::create(path).map_err(|error| {
-            let message = format!("layer `trace`: {}: cannot be written: {error}", path.display());
+            let message = format!("layer `{layer}`: {}: cannot be written: {error}", path.display());
             Error::new(ErrorKind::Io, message).in_file(path)
         })?;
-        Ok(TraceFile { path: path.to_owned(), file: Some(file) })
+        Ok(LayerFile { layer, path: path.to_owned(), file: Some(file) })
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        let Some(file) = &mut self.file else { return };
+        if let Err(error) = file.write_all(bytes) {
+            let _ = writeln!(io::stderr(), "wharf: {}: {}: {error}", self.layer, self.path.display());
+            self.file = None;
+        }
     }
 }
 
-impl Sink for TraceFile {
+impl Sink for LayerFile {
     fn write(&mut self, text: &str) {
-        let Some(file) = &mut self.file else { return };
-        if let Err(error) = file.write_all(text.as_bytes()) {
-            let _ = writeln!(io::stderr(), "wharf: trace: {}: {error}", self.path.display());
-            self.file = None;
-        }
+        self.put(text.as_bytes());
+    }
+}
+
+impl ByteSink for LayerFile {
+    fn write(&mut self, bytes: &[u8]) {
+        self.put(bytes);
     }
 }

@@ -34,6 +34,7 @@ mod parameters;
 pub mod plugin;
 mod program;
 mod queue;
+mod replay;
 mod runtime;
 mod stage;
 mod submitted;
@@ -50,6 +51,7 @@ pub use load::{Io, Load, LoadOptions, STAGING_DEFAULT, Span};
 pub use parameters::{ArchiveFile, Content, Mode, Parameters, Tensor, TensorPlace, is_index};
 pub use program::{Kernel, Program};
 pub use queue::{Burst, Queue};
+pub use replay::Replayed;
 pub use runtime::{Builder, Runtime};
 pub use submitted::Submitted;
 pub use wharf_core::{

@@ -190,6 +190,80 @@ fn the_main_job_computes_the_same_with_late_ends_in_another_order() {
     }
 }
 
+/// A capture of the main job in a file.
+fn captured(folder: &Path) -> std::path::PathBuf {
+    let file = folder.join("run.bin");
+    let ran = Ran::of(&mut demo(&[&format!("capture:{}", file.display()), "validation:abort"]));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    file
+}
+
+#[test]
+fn a_captured_run_reads_the_same_when_it_is_run_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = captured(folder.path());
+    let mut replay = wharf_with_plugins();
+    replay.arg("replay").arg(&file).args(["--device", "host:0", "--layer", "validation:abort"]);
+    let ran = Ran::of(&mut replay);
+    assert_eq!(ran.code, Some(0), "{} {}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("2 of 2 reads are those of the captured run"), "{}", ran.stdout);
+    let json = Ran::of(replay.arg("--json")).json();
+    assert_eq!((&json["reads"], &json["different"]), (&Value::from(2), &Value::Array(vec![])));
+}
+
+#[test]
+fn a_capture_whose_bytes_were_changed_reads_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = captured(folder.path());
+    let mut bytes = fs::read(&file).unwrap();
+    // The pictures: 64 pixels each, from 0 to 16, the greatest tensor of the archive.
+    let pictures = fs::read(fixture("digits/digits.safetensors")).unwrap();
+    let part = pictures
+        .windows(64)
+        .rev()
+        .find(|part| part.iter().filter(|pixel| **pixel == 16).count() > 8)
+        .unwrap();
+    let at = bytes.windows(64).position(|some| some == part).unwrap();
+    bytes[at..at + 64].fill(3);
+    fs::write(&file, &bytes).unwrap();
+    let ran = Ran::of(wharf_with_plugins().arg("replay").arg(&file));
+    assert_eq!(ran.code, Some(1), "{} {}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("read other bytes"), "{}", ran.stdout);
+}
+
+#[test]
+fn what_is_no_capture_is_refused() {
+    let ran = Ran::of(wharf_with_plugins().arg("replay").arg(fixture("digits/digits.gguf")));
+    assert_eq!(ran.code, Some(4), "{}", ran.stderr);
+    assert!(ran.stderr.contains("not a capture"), "{}", ran.stderr);
+}
+
+#[test]
+fn transfers_captured_on_one_device_read_the_same_on_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.bin");
+    {
+        let runtime = runtime(&[&format!("capture:{}", file.display())]);
+        let device = runtime.device("host:0").unwrap();
+        let queue = device.queue().unwrap();
+        let (one, two) = (device.allocate(1000).unwrap(), device.allocate(1000).unwrap());
+        let bytes: Vec<u8> = (0..1000u32).map(|n| (n * 7) as u8).collect();
+        queue.write(&one, &bytes).unwrap();
+        queue.fill(&one.slice(10, 30).unwrap(), &[1, 2, 3]).unwrap();
+        queue.update(&one.slice(900, 50).unwrap(), &bytes[..50]).unwrap();
+        queue.copy(&one, &two).unwrap();
+        let mut back = vec![0; 1000];
+        queue.read(&two, &mut back).unwrap();
+    }
+    for name in ["wharf_null_plugin", "wharf_dma_plugin"] {
+        let plugin = test_plugin(name);
+        let runtime = Runtime::builder().only_named().plugin_file(&plugin).open();
+        let device = &runtime.devices()[0];
+        let done = device.replay(&fs::read(&file).unwrap()).unwrap();
+        assert_eq!((done.operations, done.reads, done.different), (5, 1, vec![]), "{name}");
+    }
+}
+
 #[test]
 fn a_plugin_without_a_role_has_none_under_layers() {
     let mut command = wharf_with_plugins();

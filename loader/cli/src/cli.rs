@@ -22,6 +22,7 @@ use std::path::PathBuf;
 Layers (--layer, WHARF_LAYERS=name[:options],...; WHARF_LAYERS_DISABLE=GLOB,... switches them off):
   validation   rules of devices, checked at each call, and what is left over; findings on stderr; `:abort` stops there
   trace:FILE   calls and operations of all queues over time, for ui.perfetto.dev (wharf-trace.json without FILE)
+  capture:FILE all calls with their bytes, for `wharf replay` (wharf-capture.bin without FILE)
   faults:PLAN  fail=KIND:K (the K-th allocate, copy, launch, ... is refused), break=KIND:K (its queue fails),
                delay=KIND:10ms, reorder[=2ms], lose=after:K, seed=N, with + between them
 
@@ -52,8 +53,8 @@ pub(crate) struct Global {
     /// A folder of plugins, before WHARF_PLUGIN_PATH (may be given again)
     #[arg(long = "plugin-path", value_name = "DIR", global = true)]
     pub(crate) plugin_paths: Vec<PathBuf>,
-    /// A layer over all devices: validation[:abort], trace[:FILE] (Chrome's format, for Perfetto), faults:PLAN (may be
-    /// given again; the first is the outermost, those of WHARF_LAYERS follow)
+    /// A layer over all devices: validation[:abort], trace[:FILE] (Chrome's format, for Perfetto), capture[:FILE] (for
+    /// `wharf replay`), faults:PLAN (may be given again; the first is the outermost, those of WHARF_LAYERS follow)
     #[arg(long = "layer", value_name = "NAME[:OPTIONS]", global = true)]
     pub(crate) layers: Vec<String>,
     /// When to use colour
@@ -130,6 +131,11 @@ pub(crate) enum Command {
         after_help = "Example:\n  wharf demo --archive digits.safetensors --kernels host.so --expect expected.json"
     )]
     Demo(DemoArgs),
+    /// Runs a captured run again on a device and compares what the host read; exit code 1 if anything differs
+    #[command(
+        after_help = "Example:\n  wharf --layer capture:run.bin load model.gguf --device host:0\n  wharf replay run.bin --device host:0"
+    )]
+    Replay(ReplayArgs),
     /// A completion script for a shell
     Completions {
         /// The shell
@@ -208,6 +214,17 @@ pub(crate) struct DemoArgs {
     pub(crate) expect: Option<PathBuf>,
     /// The device
     #[arg(long, value_name = "DEVICE", default_value = "host:0")]
+    pub(crate) device: String,
+}
+
+/// What to run again.
+#[derive(Args)]
+pub(crate) struct ReplayArgs {
+    /// A file of the layer `capture`
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The device, by id or stable id; `auto` takes the first and says so
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub(crate) device: String,
 }
 

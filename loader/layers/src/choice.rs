@@ -4,7 +4,7 @@
 use alloc::{format, string::String, vec::Vec};
 
 /// Names of all layers, in the order in which they make sense, the outermost first.
-pub const NAMES: [&str; 3] = ["validation", "trace", "faults"];
+pub const NAMES: [&str; 4] = ["validation", "trace", "capture", "faults"];
 
 /// A layer that somebody chose.
 #[derive(Clone, Debug, PartialEq, Eq)]

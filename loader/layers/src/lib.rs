@@ -3,6 +3,7 @@
 //!
 //! - [`Validation`]: what the rules of the roles forbid, and what is left over at the end.
 //! - [`Trace`]: a timeline of calls and operations for Perfetto.
+//! - [`capture::Capture`]: a run as a file that can be run again.
 //! - [`Faults`]: failures, delays and losses on purpose.
 //!
 //! Nothing here opens a file, reads a clock or starts a thread: an [`Outside`] and sinks bring these in, so that a layer
@@ -13,6 +14,7 @@
 extern crate alloc;
 
 mod call;
+pub mod capture;
 mod chain;
 pub mod choice;
 mod device;

@@ -1,4 +1,4 @@
-//! The devices of a target under layers: validation with a trace, and ends in another order.
+//! The devices of a target under layers: validation, a trace and a capture, and ends in another order.
 
 use std::{
     cell::Cell,
@@ -9,7 +9,10 @@ use std::{
 };
 use wharf::os::{OsLock, now_ns};
 use wharf_core::device::Device;
-use wharf_layers::{Chain, FaultPlan, Faults, Layer, Layered, Outside, Sink, Trace, Validation};
+use wharf_layers::{
+    Chain, FaultPlan, Faults, Layer, Layered, Outside, Sink, Trace, Validation,
+    capture::{ByteSink, Capture},
+};
 
 /// Findings, as text.
 pub(crate) type Found = Arc<Mutex<Vec<String>>>;
@@ -17,11 +20,15 @@ pub(crate) type Found = Arc<Mutex<Vec<String>>>;
 /// How late an end shows at most.
 const REORDER_NS: u64 = 200_000;
 
-/// A trace that nobody reads.
+/// Where a trace and a capture go that nobody reads.
 struct Nowhere;
 
 impl Sink for Nowhere {
     fn write(&mut self, _: &str) {}
+}
+
+impl ByteSink for Nowhere {
+    fn write(&mut self, _: &[u8]) {}
 }
 
 fn thread() -> u64 {
@@ -41,7 +48,7 @@ fn under<D: Device>(devices: &'static [D], layers: Vec<Box<dyn Layer>>) -> &'sta
     layered.collect::<Vec<_>>().leak()
 }
 
-/// The devices under validation and a trace, and what is found.
+/// The devices under validation, a trace and a capture, and what is found.
 pub(crate) fn validated<D: Device>(devices: &'static [D]) -> (&'static [Layered<D, OsLock>], Found) {
     let found = Found::default();
     let all = found.clone();
@@ -49,7 +56,9 @@ pub(crate) fn validated<D: Device>(devices: &'static [D]) -> (&'static [Layered<
         all.lock().unwrap_or_else(PoisonError::into_inner).push(finding.to_string());
     };
     let validation = Validation::<OsLock>::new(tell);
-    (under(devices, vec![Box::new(validation), Box::new(Trace::<OsLock>::new(Box::new(Nowhere)))]), found)
+    let trace = Trace::<OsLock>::new(Box::new(Nowhere));
+    let capture = Capture::<OsLock>::new(Box::new(Nowhere));
+    (under(devices, vec![Box::new(validation), Box::new(trace), Box::new(capture)]), found)
 }
 
 /// The devices with ends of different queues in another order.

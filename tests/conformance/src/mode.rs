@@ -13,7 +13,7 @@ pub enum Mode {
     Depth1,
     /// The device's lanes do not wait for one another; core waits for them. With a pump thread.
     NoNativeWait,
-    /// Under the layers `validation`, which must find nothing, and `trace`. With a pump thread.
+    /// Under the layers `validation`, which must find nothing, `trace` and `capture`. With a pump thread.
     Layers,
     /// Under the layer `faults`, which shows the ends of different queues in another order. No pump thread.
     Reordered,
