@@ -66,7 +66,8 @@ impl<D: Device, L: Lock> LayeredGauge<D, L> {
 }
 
 impl<D: Device, L: Lock> Lane for LayeredLane<D, L> {
-    #[inline]
+    // Always: a call of its own would cost more than the branch.
+    #[inline(always)]
     fn submit(&mut self, steps: &[Step<'_>], hint: Hint) -> Result<usize, (usize, Fault)> {
         match &self.watched {
             None => self.below.submit(steps, hint),
@@ -77,6 +78,7 @@ impl<D: Device, L: Lock> Lane for LayeredLane<D, L> {
 
 impl<D: Device, L: Lock> Watched<D, L> {
     #[cold]
+    #[inline(never)]
     fn submit(&self, below: &mut D::Lane, steps: &[Step<'_>], hint: Hint) -> Result<usize, (usize, Fault)> {
         let Some((chain, facts, number)) = self.watch.place() else { return below.submit(steps, hint) };
         let (at, call) = (chain.at(&facts, number), Call::Submit(steps, hint));
