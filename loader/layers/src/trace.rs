@@ -28,8 +28,10 @@ pub trait Sink: Send {
 const KEPT: usize = 16 << 10;
 /// Nor are they kept longer than this.
 const KEPT_NS: u64 = 100_000_000;
-/// Tracks of queues have the numbers of lanes; those of threads begin here.
-const THREADS: u64 = 1 << 32;
+/// Tracks of queues have the numbers of lanes; those of threads begin here, so many for each device. Readers keep the
+/// numbers of tracks in 32 bits, take a number to mean one track over all processes, and know process 0 for the idle one.
+const THREADS: u64 = 1 << 24;
+const THREADS_EACH: u64 = 1 << 12;
 
 /// The layer.
 pub struct Trace<L: Lock>(Mutex<L, State>);
@@ -112,6 +114,16 @@ impl core::fmt::Display for Quoted<'_> {
     }
 }
 
+/// A device's number as a process.
+fn process(device: &Facts) -> u32 {
+    u32::from(device.number) + 1
+}
+
+/// The track of the calling thread.
+fn thread_track(at: &At<'_>) -> u64 {
+    THREADS + u64::from(at.device.number) * THREADS_EACH + at.thread % THREADS_EACH
+}
+
 impl State {
     /// Adds one event.
     fn event(&mut self, event: core::fmt::Arguments<'_>) {
@@ -138,17 +150,17 @@ impl State {
 
     /// Names a device and a track of it, the first time.
     fn track(&mut self, device: &Facts, track: u64) {
-        let pid = device.number;
-        if self.devices.insert(pid) {
+        let pid = process(device);
+        if self.devices.insert(device.number) {
             let name = Quoted(&device.name);
             self.event(format_args!(
                 r#"{{"ph":"M","name":"process_name","pid":{pid},"args":{{"name":"{name}"}}}}"#
             ));
         }
-        if self.tracks.insert((pid, track)) {
+        if self.tracks.insert((device.number, track)) {
             let name = match track.checked_sub(THREADS) {
                 None => format!("queue {track}"),
-                Some(thread) => format!("host calls, thread {thread}"),
+                Some(thread) => format!("host calls, thread {}", thread % THREADS_EACH),
             };
             self.event(format_args!(
                 r#"{{"ph":"M","name":"thread_name","pid":{pid},"tid":{track},"args":{{"name":"{name}"}}}}"#
@@ -158,7 +170,7 @@ impl State {
 
     fn slice(&mut self, device: &Facts, track: u64, name: &str, (begin, end): (u64, u64), args: &str) {
         self.track(device, track);
-        let (pid, ts, dur) = (device.number, Micros(begin), Micros(end.saturating_sub(begin)));
+        let (pid, ts, dur) = (process(device), Micros(begin), Micros(end.saturating_sub(begin)));
         self.event(format_args!(
             r#"{{"ph":"X","name":"{name}","cat":"wharf","pid":{pid},"tid":{track},"ts":{ts},"dur":{dur},"args":{{{args}}}}}"#
         ));
@@ -179,7 +191,7 @@ impl State {
             Call::Sync(.., false) => "invalidate",
             other => other.site().name(),
         };
-        self.slice(at.device, THREADS + at.thread, name, (at.begin_ns, at.end_ns), &args);
+        self.slice(at.device, thread_track(at), name, (at.begin_ns, at.end_ns), &args);
     }
 
     /// Forgets the last steps of a submit, which were not taken, and draws the arrows' beginnings of the others.
@@ -189,7 +201,7 @@ impl State {
             queue.pending.pop_back();
         }
         let flows = queue.first;
-        let (pid, tid) = (at.device.number, THREADS + at.thread);
+        let (pid, tid) = (process(at.device), thread_track(at));
         for flow in flows..flows + taken as u64 {
             // Inside the slice of the submit, which began then.
             let ts = Micros(at.begin_ns);
@@ -232,7 +244,7 @@ impl State {
             let comma = if step.args.is_empty() || more.is_empty() { "" } else { "," };
             let args = format!("{}{comma}{more}", step.args);
             self.slice(at.device, at.lane.into(), step.name, (from, to), &args);
-            let (pid, tid, flow, ts) = (at.device.number, at.lane, step.flow, Micros(to - 1));
+            let (pid, tid, flow, ts) = (process(at.device), at.lane, step.flow, Micros(to - 1));
             self.event(format_args!(
                 r#"{{"ph":"f","bp":"e","name":"submit","cat":"flow","id":{flow},"pid":{pid},"tid":{tid},"ts":{ts}}}"#
             ));
@@ -353,7 +365,7 @@ impl<L: Lock> Layer for Trace<L> {
             queue.end_ns = at.begin_ns.max(begin + pending.len() as u64);
             let (finish, error) = (queue.end_ns, format!(r#""error":"{fault}""#));
             state.over(at, &pending, (begin, finish), &error);
-            let (pid, tid, ts) = (at.device.number, at.lane, Micros(finish));
+            let (pid, tid, ts) = (process(at.device), at.lane, Micros(finish));
             state.track(at.device, tid.into());
             state.event(format_args!(
                 r#"{{"ph":"i","s":"t","name":"queue failed","cat":"wharf","pid":{pid},"tid":{tid},"ts":{ts},"args":{{{error}}}}}"#
