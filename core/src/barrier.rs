@@ -5,17 +5,19 @@
 //! One instruction that changes nothing.
 #![allow(unsafe_code)]
 
-/// The barrier. On x86-64 a locked instruction on the top of the stack, which orders like `mfence` for ordinary memory
-/// (Intel SDM volume 3, 9.2; AMD64 APM volume 2, 7.4.2) and takes about a tenth of its time.
+use core::sync::atomic::Ordering;
+
+/// A fence. The strongest is, on x86-64, a locked instruction on the top of the stack, which orders like `mfence` for
+/// ordinary memory (Intel SDM volume 3, 9.2; AMD64 APM volume 2, 7.4.2) and takes about a tenth of its time.
 #[inline(always)]
-pub fn full() {
-    #[cfg(all(target_arch = "x86_64", not(any(miri, loom))))]
-    // SAFETY: sets no bit of a word of this thread's own stack.
-    unsafe {
-        core::arch::asm!("lock or dword ptr [rsp], 0");
+pub fn fence(order: Ordering) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if order == Ordering::SeqCst {
+        // SAFETY: sets no bit of a word of this thread's own stack.
+        unsafe {
+            core::arch::asm!("lock or dword ptr [rsp], 0");
+        }
+        return;
     }
-    #[cfg(all(not(loom), any(miri, not(target_arch = "x86_64"))))]
-    core::sync::atomic::fence(core::sync::atomic::Ordering::SeqCst);
-    #[cfg(loom)]
-    loom::sync::atomic::fence(core::sync::atomic::Ordering::SeqCst);
+    core::sync::atomic::fence(order);
 }

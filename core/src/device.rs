@@ -283,7 +283,8 @@ pub trait Device: Sized + Sync + 'static {
 
 /// The submitting end of a lane. Core lets one thread in at a time.
 pub trait Lane: Send {
-    /// Takes a prefix of `steps` and says how long it was; fewer than all means full, the rest comes again later.
+    /// Takes a prefix of `steps` and says how long it was; fewer than all means full, the rest comes again later. What
+    /// was taken up to then is started, whatever the hints said: its caller does not go on as he thought.
     /// Borrowed bytes are captured before the return. Never waits for the device, never runs work.
     ///
     /// # Errors

@@ -5,8 +5,8 @@
 //! The only unsafe code is [`Mutex`]'s access to its value, which rests on the promise that [`Lock`] makes.
 #![allow(unsafe_code)]
 
-use crate::ranges::Ranges;
-use core::{alloc::Layout, cell::UnsafeCell, ptr::NonNull, sync::atomic::AtomicU32};
+use crate::{ranges::Ranges, sync::AtomicU32};
+use core::{alloc::Layout, cell::UnsafeCell, ptr::NonNull};
 
 /// Nanoseconds on the clock of the environment, which core never reads; `None` waits for ever.
 pub type Deadline = Option<u64>;

@@ -23,6 +23,7 @@ compile_error!(
 pub mod archive;
 pub mod barrier;
 pub mod batch;
+mod bit_text;
 pub mod bits;
 pub mod buffer;
 pub mod device;
@@ -32,6 +33,10 @@ pub mod handle;
 pub mod ranges;
 pub mod record;
 pub mod runtime;
+#[cfg(not(loom))]
+mod sync;
+#[cfg(loom)]
+pub mod sync;
 pub mod tick;
 pub mod timeline;
 pub mod word;

@@ -7,15 +7,13 @@
 use crate::{
     device::Block,
     env::Env,
-    handle::Body,
+    handle::{Body, Pins},
     ranges::Ranges,
     runtime::{LateLink, ReleaseFn},
+    sync::{AtomicPtr, AtomicU32, AtomicUsize},
     word::Word64,
 };
-use core::{
-    ptr,
-    sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*},
-};
+use core::{ptr, sync::atomic::Ordering::*};
 
 /// The life of a record: (pending, for memory allocated in the order of a queue, until that is reached), live, (closing,
 /// once its return is queued), then late (freed by its owner while work may still use it), then freeing (the backend's
@@ -37,6 +35,8 @@ pub mod state {
     pub const GONE: u32 = 6;
     /// Kept for the next allocation of its kind.
     pub const POOLED: u32 = 7;
+    /// A registration that was to end and went to another record, since the range was registered again.
+    pub const MOVED: u32 = 8;
 }
 
 /// Where memory came from.
@@ -76,6 +76,8 @@ pub struct Record {
     /// Of memory allocated in the order of a queue: where that is reached. 0: allocated at once.
     pub(crate) commit_timeline: Word64,
     pub(crate) commit_value: Word64,
+    /// Who looks at more than one field, or changes one; its turn ends when nobody does.
+    pub(crate) pins: Pins,
     pub(crate) late: LateLink,
     /// The memory that this is a part of; 0: none.
     pub(crate) whole: Word64,
@@ -100,6 +102,7 @@ impl Body for Record {
         release_user: AtomicPtr::new(ptr::null_mut()),
         commit_timeline: Word64::new(0),
         commit_value: Word64::new(0),
+        pins: Pins::NEW,
         late: LateLink::NEW,
         whole: Word64::new(0),
     };
@@ -114,6 +117,17 @@ impl Record {
     /// From one state to the next; `false` if somebody was there first.
     pub(crate) fn go(&self, from: u32, to: u32) -> bool {
         self.state.compare_exchange(from, to, AcqRel, Acquire).is_ok()
+    }
+
+    /// One reference more; `false` if none is left to join.
+    pub(crate) fn retain(&self) -> bool {
+        self.refs.fetch_update(AcqRel, Relaxed, |n| if n > 0 { n.checked_add(1) } else { None }).is_ok()
+    }
+
+    /// One reference less, and whether that was the last; `None` if there was none.
+    pub(crate) fn release(&self) -> Option<bool> {
+        let before = self.refs.fetch_update(AcqRel, Relaxed, |n| n.checked_sub(1));
+        before.ok().map(|n| n == 1)
     }
 
     /// Notes what to call when wrapped memory is let go of.

@@ -1,7 +1,8 @@
 //! A 64-bit value that one writer at a time raises and anyone reads without waiting, on targets with and without
 //! 64-bit atomics.
 
-use core::sync::atomic::{AtomicU32, Ordering::*};
+use crate::sync::AtomicU32;
+use core::sync::atomic::Ordering::*;
 
 /// The word behind a timeline: the target's own 64-bit atomic, or three 32-bit words.
 #[cfg(target_has_atomic = "64")]
@@ -14,13 +15,13 @@ pub type Word64 = Split64;
 #[cfg(target_has_atomic = "64")]
 #[repr(transparent)]
 #[derive(Debug)]
-pub struct Whole64(core::sync::atomic::AtomicU64);
+pub struct Whole64(crate::sync::AtomicU64);
 
 #[cfg(target_has_atomic = "64")]
 impl Whole64 {
     /// A word that holds `value`.
     pub const fn new(value: u64) -> Self {
-        Self(core::sync::atomic::AtomicU64::new(value))
+        Self(crate::sync::AtomicU64::new(value))
     }
     /// The value now; everything written before it was set is visible.
     #[inline]

@@ -8,7 +8,7 @@
 
 mod common;
 use common::*;
-use std::sync::{Mutex, atomic::Ordering::SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 use wharf_core::{
     batch::*,
     bits::Access,

@@ -223,7 +223,7 @@ fn wrapped_memory_is_released_once_and_never_when_refused() {
         rt.wrap(0, at.wrapping_add(offset), &Want { align, ..want(100) }, release)
     };
     let m = wrap(0, 1).unwrap();
-    assert_eq!(wrap(50, 1).unwrap_err().kind, Kind::BackendFailure, "overlaps live memory");
+    assert_eq!(wrap(50, 1).unwrap_err().kind, Kind::InvalidArgument, "overlaps live memory");
     assert_eq!(
         wrap(usize::from((at as usize).is_multiple_of(2)), 2).unwrap_err().kind,
         Kind::OutOfRange,

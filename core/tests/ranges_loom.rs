@@ -1,12 +1,10 @@
 //! The growing interval map in every order of its atomics that the memory model permits, with nodes of three keys and
 //! no rest for nodes, so that few operations split, merge and use nodes again:
 //! `RUSTFLAGS="--cfg loom" cargo test -p wharf-core --features alloc --test ranges_loom --release`.
-//!
-//! # Safety
-//! The only unsafe code is the lock's promise to let one closure run at a time, which loom's mutex keeps.
 #![cfg(loom)]
 #![allow(clippy::unwrap_used)]
-#![allow(unsafe_code)]
+
+mod loom_common;
 
 use loom::{
     sync::{
@@ -15,25 +13,8 @@ use loom::{
     },
     thread,
 };
-use std::sync::OnceLock;
-use wharf_core::{
-    env::Lock,
-    ranges::{Range, Reader, Tree},
-};
-
-struct LoomLock(OnceLock<loom::sync::Mutex<()>>);
-
-// SAFETY: a mutex lets one closure run at a time and deadlocks on nesting.
-unsafe impl Lock for LoomLock {
-    const NEW: Self = LoomLock(OnceLock::new());
-    fn with<R>(&self, f: impl FnOnce() -> R) -> R {
-        let _inside = self.0.get_or_init(|| loom::sync::Mutex::new(())).lock().unwrap();
-        f()
-    }
-    fn try_with<R>(&self, f: impl FnOnce() -> R) -> Option<R> {
-        Some(self.with(f))
-    }
-}
+use loom_common::{LoomLock, every_order};
+use wharf_core::ranges::{Range, Reader, Tree};
 
 type Map = Tree<LoomLock>;
 
@@ -45,19 +26,6 @@ fn filled(places: impl IntoIterator<Item = u64>) -> Arc<Map> {
     let map = Arc::new(Map::new());
     places.into_iter().for_each(|at| map.insert(range(at)).unwrap());
     map
-}
-
-fn every_order(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions);
-    model.max_branches = 20_000;
-    let runs = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
-    let counted = runs.clone();
-    model.check(move || {
-        counted.fetch_add(1, Relaxed);
-        f();
-    });
-    println!("{} orders", runs.load(Relaxed));
 }
 
 /// Runs `reads` in a thread beside `writes` in this one. This way round, since loom finds the orders to try at the later

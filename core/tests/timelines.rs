@@ -543,3 +543,31 @@ fn an_operation_has_at_most_1024_points_to_wait_for_and_as_many_to_signal() {
     rt.wait(p, Some(0)).unwrap();
     assert!(signals[..most].iter().all(|signal| rt.query(signal.timeline) == Ok(1)));
 }
+
+#[test]
+fn a_lane_that_a_native_wait_fills_takes_what_follows_when_the_wait_is_over() {
+    let (rt, sims) = growing(1);
+    let sim = sims[0].0;
+    (sim.caps.lock().unwrap().native_wait, sim.caps.lock().unwrap().depth) = (true, 1);
+    let (first, second) = (rt.queue(0, in_order()).unwrap(), rt.queue(0, in_order()).unwrap());
+    let gate = rt.submit(first, &[], Op::Barrier, &[], Hint::None).unwrap().unwrap();
+    let end = rt.submit(second, &[gate], Op::Barrier, &[], Hint::None).unwrap().unwrap();
+    assert_eq!(
+        sim.lanes.lock().unwrap()[1].hinted_more,
+        0,
+        "the wait fills the lane, so it is started by itself"
+    );
+    let waiter = std::thread::spawn(move || rt.wait(end, after_ms(5000)));
+    let tries = || sim.submits.load(std::sync::atomic::Ordering::SeqCst);
+    let tried = tries();
+    assert!(sim.step(0), "the point that is waited for");
+    while tries() == tried {
+        std::thread::yield_now(); // Whoever waits pumps, and finds the lane still full.
+    }
+    assert!(sim.step(1), "the wait, whose end the backend tells nobody of");
+    while !waiter.is_finished() {
+        sim.step(1);
+        std::thread::yield_now();
+    }
+    assert_eq!(waiter.join().unwrap(), Ok(()));
+}

@@ -24,7 +24,7 @@ impl Buffer {
     /// # Errors
     /// If the memory was freed.
     pub fn address(&self) -> Result<u64> {
-        let known = self.0.home().0.core().allocation(self.0.root())?;
+        let known = self.0.home().0.core()?.allocation(self.0.root())?;
         Ok(if known.len == 0 { 0 } else { known.base + self.0.offset() })
     }
     /// A part that keeps the whole alive.

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use std::{
+    cell::Cell,
     collections::HashMap,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Mutex, MutexGuard, OnceLock, PoisonError},
@@ -50,10 +51,22 @@ pub(crate) fn forget(runtime: usize) {
     drop(dropped);
 }
 
+thread_local! {
+    /// Closures that run on this thread, one inside the other.
+    static RUNNING: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether this thread is inside a host call: its lane cannot end before the call has returned.
+pub(crate) fn inside() -> bool {
+    RUNNING.try_with(Cell::get).is_ok_and(|running| running != 0)
+}
+
 unsafe extern "C" fn run(user: *mut ()) {
     let closure = waiting().calls.remove(&(user as usize));
     if let Some((_, closure)) = closure {
+        let _ = RUNNING.try_with(|running| running.set(running.get() + 1));
         // A panic must not unwind into the backend. The panic hook has told of it.
         let _ = catch_unwind(AssertUnwindSafe(closure));
+        let _ = RUNNING.try_with(|running| running.set(running.get() - 1));
     }
 }

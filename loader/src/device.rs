@@ -14,6 +14,7 @@ use wharf_core::{
     bits::{MemoryType, Usage},
     buffer,
     device::{Caps, Describe, Device as _, Want, property},
+    fault::Fault,
     runtime::{DeviceStatistics, Heap, PoolLimits, PoolStatistics, QueueOptions},
 };
 
@@ -37,7 +38,7 @@ pub enum Memory {
 }
 
 impl Device {
-    pub(crate) fn core(&self) -> &'static Core {
+    pub(crate) fn core(&self) -> std::result::Result<&'static Core, Fault> {
         self.engine.core()
     }
     fn own(&self) -> &'static Own {
@@ -77,7 +78,7 @@ impl Device {
     }
 
     fn property(&self, id: u32) -> Option<Vec<u8>> {
-        if !self.own().below().has_properties() {
+        if self.core().is_err() || !self.own().below().has_properties() {
             return None;
         }
         let mut bytes = vec![0u8; 256];
@@ -122,7 +123,7 @@ impl Device {
     /// # Errors
     /// None that a device of this runtime can cause.
     pub fn statistics(&self) -> Result<DeviceStatistics> {
-        Ok(self.core().statistics(self.index)?)
+        Ok(self.core()?.statistics(self.index)?)
     }
 
     /// How much freed memory the device keeps for the next buffer of the same length and kind, so that it costs neither
@@ -131,7 +132,7 @@ impl Device {
     /// # Errors
     /// What the driver says of memory that is to go back now.
     pub fn set_pool(&self, limits: PoolLimits) -> Result<()> {
-        Ok(self.core().set_pool(self.index, limits)?)
+        Ok(self.core()?.set_pool(self.index, limits)?)
     }
 
     /// Gives all memory that is kept and not used back to the driver: how many bytes.
@@ -139,7 +140,7 @@ impl Device {
     /// # Errors
     /// What the driver says.
     pub fn trim(&self) -> Result<u64> {
-        Ok(self.core().trim(self.index)?)
+        Ok(self.core()?.trim(self.index)?)
     }
 
     /// What the pool of the device holds and did.
@@ -147,7 +148,7 @@ impl Device {
     /// # Errors
     /// None that a device of this runtime can cause.
     pub fn pool_statistics(&self) -> Result<PoolStatistics> {
-        Ok(self.core().pool_statistics(self.index)?)
+        Ok(self.core()?.pool_statistics(self.index)?)
     }
 
     /// The kinds of memory that the device has, the best for its kernels first.
@@ -157,7 +158,7 @@ impl Device {
     pub fn heaps(&self) -> Result<Vec<Heap>> {
         let none = Heap { kind: MemoryType::empty(), usage: Usage::empty(), alloc_max: 0, align: 0 };
         let mut heaps = vec![none; 8];
-        let count = self.core().heaps(self.index, &mut heaps)?;
+        let count = self.core()?.heaps(self.index, &mut heaps)?;
         heaps.truncate(count);
         Ok(heaps)
     }
@@ -218,7 +219,7 @@ impl Device {
         let kind = if self.caps().mappable { kind | MemoryType::HOST_VISIBLE } else { kind };
         let align = if align == 0 { self.caps().align.into() } else { align };
         let want = Want { len, align, kind: kind.bits(), access: 0, usage: usage.bits() };
-        let root = self.core().allocate(self.index, &want)?;
+        let root = self.core()?.allocate(self.index, &want)?;
         Ok(Buffer(buffer::Buffer::adopt(EngineHome(self.engine.clone()), root, len)))
     }
 

@@ -6,8 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::{
-    calls,
-    error::Error,
+    calls, fork,
     layers::{Findings, LayerInUse, Layers, Own},
     os::{Os, deadline},
     plugin::Report,
@@ -56,8 +55,6 @@ pub(crate) struct Engine {
     pub(crate) layers: Vec<LayerInUse>,
     /// What validation found.
     pub(crate) findings: Findings,
-    /// Why layers that were chosen are not there.
-    pub(crate) layers_refused: Option<Error>,
     /// Number of the device of files.
     pub(crate) files: Option<usize>,
     instances: Vec<Arc<Instance>>,
@@ -65,13 +62,15 @@ pub(crate) struct Engine {
     ending: Arc<Ending>,
     pump_wanted: bool,
     pump_started: AtomicBool,
+    /// Number of the process that made it.
+    forks: u32,
 }
 
 /// What the pump thread shares with the engine it outlives.
 #[derive(Default)]
 struct Ending {
     stop: AtomicBool,
-    /// Left by an engine whose last owner was a job that the pump itself dropped.
+    /// Left by an engine whose last owner went where the engine could not be taken down.
     remains: Mutex<Option<Remains>>,
 }
 
@@ -148,18 +147,27 @@ impl Engine {
             report,
             layers: layers.listed,
             findings: layers.findings,
-            layers_refused: layers.refused,
             files,
             instances,
             pump: Mutex::new(None),
             ending: Arc::default(),
             pump_wanted,
             pump_started: AtomicBool::new(false),
+            forks: fork::watch(),
         })
     }
 
-    pub(crate) fn core(&self) -> &'static Core {
-        self.core
+    /// The way into core, for every call.
+    ///
+    /// # Errors
+    /// In a child of the process that made it.
+    pub(crate) fn core(&self) -> Result<&'static Core, Fault> {
+        if self.forks == fork::count() { Ok(self.core) } else { Err(fork::FAULT) }
+    }
+
+    /// What tells it from other runtimes.
+    pub(crate) fn number(&self) -> usize {
+        ptr::from_ref(self.core) as usize
     }
 
     pub(crate) fn device(&self, index: usize) -> &'static Own {
@@ -168,7 +176,7 @@ impl Engine {
 
     /// Starts the pump thread, if something waits that only a pump moves and none runs yet.
     pub(crate) fn kick(&self) {
-        let needed = self.core.bell().interest.load(Relaxed) != 0;
+        let needed = self.core().is_ok_and(|core| core.bell().interest.load(Relaxed) != 0);
         if needed
             && self.pump_wanted
             && !self.pump_started.load(Acquire)
@@ -191,6 +199,12 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
+        if self.core().is_err() {
+            // Of all this only memory is left here; whoever would end it is in the parent.
+            mem::forget(mem::take(&mut self.instances));
+            mem::forget(self.pump.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+            return;
+        }
         let remains = Remains {
             core: self.core,
             memory: self.memory,
@@ -199,18 +213,27 @@ impl Drop for Engine {
             _instances: mem::take(&mut self.instances),
         };
         let pump = self.pump.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if pump.as_ref().is_some_and(|pump| pump.thread().id() == thread::current().id()) {
-            // The last owner was a job that the pump dropped: it is inside core below this frame, and ends it once out.
-            *self.ending.remains.lock().unwrap_or_else(PoisonError::into_inner) = Some(remains);
-            self.ending.stop.store(true, Release);
-            return;
+        // The last owner was a job that the pump dropped: it is inside core below this frame.
+        let in_pump = pump.as_ref().is_some_and(|pump| pump.thread().id() == thread::current().id());
+        match pump {
+            // Its lane cannot end before this host call has returned. The pump thread sees to the rest once it is out of
+            // core; or a thread that is there for nothing else.
+            Some(_) if in_pump || calls::inside() => {
+                *self.ending.remains.lock().unwrap_or_else(PoisonError::into_inner) = Some(remains);
+                self.ending.stop.store(true, Release);
+                self.core.ring();
+            }
+            None if calls::inside() => {
+                let ending = thread::Builder::new().name("wharf-end".into());
+                drop(ending.spawn(move || remains.end())); // Without a thread it is left alone, as if it never ended.
+            }
+            pump => {
+                self.ending.stop.store(true, Release);
+                self.core.ring();
+                pump.map(JoinHandle::join);
+                remains.end();
+            }
         }
-        self.ending.stop.store(true, Release);
-        self.core.ring();
-        if let Some(pump) = pump {
-            let _ = pump.join();
-        }
-        remains.end();
     }
 }
 
@@ -220,11 +243,11 @@ pub(crate) struct EngineHome(pub(crate) Arc<Engine>);
 
 impl Home for EngineHome {
     fn retain(&self, root: Handle<Record>) -> Result<(), Fault> {
-        self.0.core().retain(root)
+        self.0.core()?.retain(root)
     }
     fn release(&self, root: Handle<Record>) {
         // A refusal leaves the memory live and is counted; a drop has nobody to tell.
-        let _ = self.0.core().release(root);
+        let _ = self.0.core().and_then(|core| core.release(root));
         self.0.kick();
     }
 }

@@ -1,5 +1,6 @@
 //! The loader's one error: what, where, why and what to do next.
 
+use crate::fork;
 use std::{
     fmt, io,
     path::{Path, PathBuf},
@@ -194,6 +195,7 @@ impl From<Fault> for Error {
             Kind::Internal => ErrorKind::Internal,
             other => ErrorKind::Invalid(other),
         };
-        Error(Box::new(Inner { kind, message: text::of(&fault), file: None, fault: Some(fault), next: None }))
+        let message = if fault == fork::FAULT { fork::WORDS.into() } else { text::of(&fault) };
+        Error(Box::new(Inner { kind, message, file: None, fault: Some(fault), next: None }))
     }
 }

@@ -25,7 +25,7 @@ pub struct Event {
 impl Event {
     /// An event at a point of a timeline that is alive.
     pub(crate) fn at(engine: &Arc<Engine>, point: Point, queue: QueueHandle) -> Result<Event> {
-        engine.core().retain_timeline(point.timeline)?;
+        engine.core()?.retain_timeline(point.timeline)?;
         Ok(Event::owning(engine, point, queue))
     }
 
@@ -43,7 +43,7 @@ impl Event {
     /// # Errors
     /// Why it never will.
     pub fn wait(&self) -> Result<()> {
-        Ok(self.engine.core().wait(self.point, None)?)
+        Ok(self.engine.core()?.wait(self.point, None)?)
     }
 
     /// The same, for so long at most.
@@ -51,7 +51,7 @@ impl Event {
     /// # Errors
     /// As [`Event::wait`]; a deadline that passed first.
     pub fn wait_timeout(&self, timeout: Duration) -> Result<()> {
-        Ok(self.engine.core().wait(self.point, deadline(timeout))?)
+        Ok(self.engine.core()?.wait(self.point, deadline(timeout))?)
     }
 
     /// Whether it has happened.
@@ -59,7 +59,7 @@ impl Event {
     /// # Errors
     /// Why it never will.
     pub fn is_complete(&self) -> Result<bool> {
-        is_complete(self.engine.core(), self.point)
+        is_complete(self.engine.core()?, self.point)
     }
 
     /// When the work before it began and ended, on the device's clock.
@@ -67,7 +67,7 @@ impl Event {
     /// # Errors
     /// If its queue keeps no times (they must be asked for) or is closed, or the work has not ended.
     pub fn times(&self) -> Result<Times> {
-        Ok(self.engine.core().times(self.queue, self.point)?)
+        Ok(self.engine.core()?.times(self.queue, self.point)?)
     }
 
     /// Nanoseconds from the end of this event's work to the end of a later one's; 0 if it was not later.
@@ -90,7 +90,9 @@ pub(crate) fn is_complete(core: &Core, point: Point) -> Result<bool> {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        self.engine.core().release_timeline(self.point.timeline);
+        if let Ok(core) = self.engine.core() {
+            core.release_timeline(self.point.timeline);
+        }
     }
 }
 

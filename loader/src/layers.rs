@@ -5,7 +5,6 @@ use crate::{
     error::{Error, ErrorKind, Result},
     near,
     os::{OsLock, now_ns},
-    plugin::elevated,
 };
 use std::{
     cell::Cell,
@@ -62,11 +61,6 @@ pub(crate) struct Layers {
 
 pub(crate) type Findings = Arc<Mutex<Vec<Finding>>>;
 
-/// One layer as text.
-pub(crate) fn parse(text: &str) -> Result<Choice> {
-    Choice::parse(text).map_err(|name| no_layer(&name))
-}
-
 fn no_layer(name: &str) -> Error {
     let there = near::there_are(name, "layers", choice::NAMES.into_iter());
     let message = format!("no layer `{}`{there}", near::escaped(name));
@@ -76,15 +70,17 @@ fn no_layer(name: &str) -> Error {
 impl Layers {
     /// The chain of the program's choices and, with `environment`, those of the variables. The program's come first and
     /// win over the same layer in the variable.
-    pub(crate) fn resolve(chosen: &[Choice], environment: bool) -> Layers {
+    pub(crate) fn resolve(chosen: &[String], environment: bool) -> Layers {
         let mut layers = Layers { chain: None, listed: vec![], findings: Findings::default(), refused: None };
-        if let Err(error) = layers.make(chosen, environment && !elevated()) {
+        if let Err(error) = layers.make(chosen, environment) {
             layers.refused = Some(error);
         }
         layers
     }
 
-    fn make(&mut self, chosen: &[Choice], environment: bool) -> Result<()> {
+    fn make(&mut self, chosen: &[String], environment: bool) -> Result<()> {
+        let chosen = chosen.iter().map(|text| Choice::parse(text).map_err(|name| no_layer(&name)));
+        let chosen = chosen.collect::<Result<Vec<_>>>()?;
         let variable = |name: &str| environment.then(|| env::var_os(name)).flatten();
         let text =
             |value: Option<std::ffi::OsString>| value.unwrap_or_default().to_string_lossy().into_owned();

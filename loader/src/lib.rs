@@ -25,6 +25,7 @@ mod engine;
 mod error;
 mod event;
 mod files;
+mod fork;
 mod layers;
 mod list;
 mod load;

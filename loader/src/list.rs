@@ -106,7 +106,7 @@ impl Recording {
     }
 
     fn record(&mut self, command: &Command<'_>) -> Result<()> {
-        Ok(self.device.core().record(&mut self.list, command)?)
+        Ok(self.device.core()?.record(&mut self.list, command)?)
     }
 
     /// Bytes from one place to another.

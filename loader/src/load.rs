@@ -20,7 +20,10 @@ use crate::{
 };
 use blocks::Blocks;
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 use wharf_core::{
@@ -39,9 +42,8 @@ use wharf_core::{
 /// Chunks of one batch that are under way at once.
 const FLIGHT: usize = 32;
 
-/// Parts of mapped files from this length on are asked for before they are moved: below, the call costs more than it
-/// gains.
-const READ_AHEAD: u64 = 256 << 10;
+/// Bytes of a mapped file that are made ready at once, at least: one call for many small tensors in a row.
+const READY_MIN: u64 = 1 << 20;
 
 /// Least bytes of a read past the cache, where there is that much to read.
 const DIRECT_CHUNK: u64 = 2 << 20;
@@ -92,10 +94,11 @@ pub const STAGING_DEFAULT: u64 = 32 << 20;
 /// How the bytes of files are reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Io {
-    /// Mapped, or read where the file system is reached over a network.
+    /// Read into memory of the process; mapped for other devices, unless the file system is reached over a network.
     #[default]
     Auto,
-    /// Mapped into memory. A file that another process cuts meanwhile ends this one.
+    /// Mapped into memory. A file that another process cuts meanwhile is an error, unless it does so just while a piece
+    /// of it is copied: that ends this process.
     Map,
     /// Read in large pieces. A file that was cut meanwhile is an error.
     Read,
@@ -114,6 +117,10 @@ struct Resolved {
     _far: Option<Buffer>,
     _queues: Vec<Queue>,
     _stage: Stage,
+    /// Whether files are written.
+    writes: bool,
+    /// Addresses of a mapping that were made ready last, first to end. Only the batch's own steps use them.
+    ready: (AtomicU64, AtomicU64),
 }
 
 impl Pieces for Resolved {
@@ -124,12 +131,17 @@ impl Pieces for Resolved {
         let past = Fault::caller(Kind::OutOfRange, Site::Batch, Why::Entry, [index.into(), 0]);
         self.pieces.get(index as usize).copied().ok_or(past)
     }
-    fn soon(&self, part: &Piece) {
-        if let Side::Memory(address) = part.stored
-            && part.len >= READ_AHEAD
-        {
-            self.parameters.will_need(address, part.len);
+    fn ready(&self, part: &Piece) -> std::result::Result<(), Fault> {
+        let Side::Memory(address) = part.stored else { return Ok(()) };
+        let end = address.saturating_add(part.len);
+        if self.ready.0.load(Relaxed) <= address && end <= self.ready.1.load(Relaxed) {
+            return Ok(());
         }
+        // Small parts in a row are made ready together.
+        let until = self.parameters.populate(address, part.len, READY_MIN, self.writes)?;
+        self.ready.0.store(address, Relaxed);
+        self.ready.1.store(until, Relaxed);
+        Ok(())
     }
     fn disjoint(&self) -> bool {
         self.disjoint
@@ -157,6 +169,14 @@ pub struct Load {
 }
 
 impl Device {
+    /// What `auto` is on this device. Where files can be read straight into its memory, that takes no more time than a map
+    /// and no harm from a file that is cut meanwhile.
+    fn io(&self, io: Io) -> Io {
+        let caps = self.caps();
+        let in_process = caps.space == 0 && caps.mappable && caps.coherent;
+        if io == Io::Auto && in_process { Io::Read } else { io }
+    }
+
     /// Loads whole parameters into new buffers, in the order of `names`. Everything is checked before anything moves;
     /// on failure nothing is left allocated. Small tensors share blocks of memory, each of which is freed with the last
     /// buffer in it.
@@ -164,10 +184,9 @@ impl Device {
     /// # Errors
     /// A name that is not there; memory that is short; a device that cannot be loaded from here.
     pub fn load(&self, parameters: &Parameters, names: &[&str], options: LoadOptions) -> Result<Load> {
-        let stored = names
-            .iter()
-            .map(|name| Ok((*name, parameters.stored(name, options.io)?)))
-            .collect::<Result<Vec<_>>>()?;
+        let io = if options.import { options.io } else { self.io(options.io) };
+        let stored =
+            names.iter().map(|name| Ok((*name, parameters.stored(name, io)?))).collect::<Result<Vec<_>>>()?;
         let imported: Vec<Option<Buffer>> = stored
             .iter()
             .map(|(_, stored)| options.import.then(|| self.import(parameters, stored)).flatten())
@@ -200,10 +219,11 @@ impl Device {
         let (access, usage) = (Access::READ, Usage::TRANSFER | Usage::DISPATCH | Usage::MAPPING);
         let want =
             Want { len, align: caps.align.into(), kind: 0, access: access.bits(), usage: usage.bits() };
+        let core = self.core().ok()?;
         let keep = Box::into_raw(Box::new(file.clone()));
         // SAFETY: the mapping stays while the box that `let_go` frees does; it is only read, as `want` says.
         let wrapped =
-            unsafe { self.core().wrap(self.index, address as *mut u8, &want, Some((let_go, keep.cast()))) };
+            unsafe { core.wrap(self.index, address as *mut u8, &want, Some((let_go, keep.cast()))) };
         match wrapped {
             Ok(root) => Some(Buffer(buffer::Buffer::adopt(EngineHome(self.engine.clone()), root, len))),
             Err(_) => {
@@ -250,9 +270,10 @@ impl Device {
         direction: Direction,
         options: LoadOptions,
     ) -> Result<Load> {
+        let io = if direction == Direction::In { self.io(options.io) } else { options.io };
         let mut pieces = vec![];
         for span in spans {
-            let stored = parameters.stored(span.name, options.io)?;
+            let stored = parameters.stored(span.name, io)?;
             let rest = len_of(&stored).saturating_sub(span.parameter_offset);
             let item = Item {
                 key: span.name.as_bytes(),
@@ -311,10 +332,19 @@ impl Device {
         let staging = stage.staging();
         let Moves { parameters, pieces, disjoint, buffers, far } = moves;
         let buffers = Mutex::new(buffers);
-        let resolved =
-            Resolved { pieces, disjoint, parameters, buffers, _far: far, _queues: queues, _stage: stage };
+        let resolved = Resolved {
+            pieces,
+            disjoint,
+            parameters,
+            buffers,
+            _far: far,
+            _queues: queues,
+            _stage: stage,
+            writes: direction == Direction::Out,
+            ready: Default::default(),
+        };
         let totals = check(&resolved, direction)?;
-        let core = self.core();
+        let core = self.core()?;
         let done = core.timeline(0)?;
         let signals = [Point { timeline: done, value: 1 }];
         let direct = options.io == Io::Direct;
@@ -346,7 +376,7 @@ impl Device {
     /// Queues on the far side: of files, or of the device that holds the other buffer; none if all is in memory.
     fn feeders(&self, moves: &Moves, count: usize) -> Result<Vec<Queue>> {
         let far = match &moves.far {
-            Some(far) => Some(self.core().allocation(far.0.root())?.device),
+            Some(far) => Some(self.core()?.allocation(far.0.root())?.device),
             None if moves.pieces.iter().any(|p| matches!(p.stored, Side::File { .. })) => {
                 let missing = || Error::new(ErrorKind::Internal, "the backend of files did not start");
                 Some(self.engine.files.ok_or_else(missing)?)
@@ -402,7 +432,7 @@ unsafe fn drop_job(job: *const ()) {
 }
 
 impl Load {
-    fn core(&self) -> &'static Core {
+    fn core(&self) -> std::result::Result<&'static Core, Fault> {
         self.engine.core()
     }
 
@@ -411,9 +441,9 @@ impl Load {
         let job = Arc::into_raw(self.job.clone()).cast::<()>();
         // SAFETY: both functions take the pointer of an `Arc<Job>`; a batch may be stepped from any thread.
         let work = unsafe { Work::new(job, step_job, drop_job) };
-        self.core().enlist(work)?;
+        self.core()?.enlist(work)?;
         self.engine.kick();
-        self.core().poll();
+        self.core()?.poll();
         Ok(())
     }
 
@@ -430,14 +460,17 @@ impl Load {
     /// Stops it: nothing more is issued, what is under way ends, then it fails as interrupted.
     pub fn cancel(&self) {
         self.job.control().cancel();
-        self.core().ring();
-        self.core().poll();
+        if let Ok(core) = self.core() {
+            core.ring();
+            core.poll();
+        }
     }
 
     /// Whether it is over, well or not.
     pub fn is_over(&self) -> bool {
-        self.core().poll();
-        !matches!(self.core().look(self.point()), Ok(Look::Ahead))
+        let Ok(core) = self.core() else { return true };
+        core.poll();
+        !matches!(core.look(self.point()), Ok(Look::Ahead))
     }
 
     fn point(&self) -> Point {
@@ -449,7 +482,7 @@ impl Load {
     /// # Errors
     /// The first failure; what was allocated is then freed.
     pub fn wait(self) -> Result<Vec<Buffer>> {
-        self.core().wait(self.point(), None)?;
+        self.core()?.wait(self.point(), None)?;
         Ok(self.take())
     }
 
@@ -458,7 +491,7 @@ impl Load {
     /// # Errors
     /// The first failure; what was allocated is then freed.
     pub fn wait_timeout(&self, timeout: Duration) -> Result<Option<Vec<Buffer>>> {
-        match self.core().wait(self.point(), deadline(timeout)) {
+        match self.core()?.wait(self.point(), deadline(timeout)) {
             Ok(()) => Ok(Some(self.take())),
             Err(fault) if fault.kind == Kind::DeadlineExceeded => Ok(None),
             Err(fault) => Err(fault.into()),
@@ -473,6 +506,8 @@ impl Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
-        self.core().release_timeline(self.done);
+        if let Ok(core) = self.core() {
+            core.release_timeline(self.done);
+        }
     }
 }

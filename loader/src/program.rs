@@ -24,7 +24,7 @@ struct Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         // It goes when nothing can run it any more; a refusal is counted by core.
-        let _ = self.device.core().unload(self.handle);
+        let _ = self.device.core().and_then(|core| core.unload(self.handle));
         self.device.engine.kick();
     }
 }
@@ -39,7 +39,7 @@ impl Program {
             let message = format!("device {} loads no programs", device.id());
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
-        let handle = device.core().load(device.index, image)?;
+        let handle = device.core()?.load(device.index, image)?;
         Ok(Program(Arc::new(Inner { device, handle })))
     }
 
@@ -51,7 +51,7 @@ impl Program {
         let mut names = vec![];
         let mut bytes = vec![0u8; NAME_MAX];
         for index in 0.. {
-            let Some((len, found)) = self.0.device.core().symbol(self.0.handle, index, &mut bytes)? else {
+            let Some((len, found)) = self.0.device.core()?.symbol(self.0.handle, index, &mut bytes)? else {
                 break;
             };
             if found == kind {
@@ -66,7 +66,7 @@ impl Program {
     /// # Errors
     /// [`ErrorKind::NoSuchKernel`] with the nearest names; what the driver says.
     pub fn kernel(&self, name: &str) -> Result<Kernel> {
-        let core = self.0.device.core();
+        let core = self.0.device.core()?;
         let handle = core.kernel(self.0.handle, name.as_bytes(), &[]).map_err(|fault| {
             self.no_such(fault.kind, name, SymbolKind::Kernel).unwrap_or_else(|| fault.into())
         })?;
@@ -78,7 +78,7 @@ impl Program {
     /// # Errors
     /// As [`Program::kernel`].
     pub fn global(&self, name: &str) -> Result<Block> {
-        self.0.device.core().global(self.0.handle, name.as_bytes()).map_err(|fault| {
+        self.0.device.core()?.global(self.0.handle, name.as_bytes()).map_err(|fault| {
             self.no_such(fault.kind, name, SymbolKind::Global).unwrap_or_else(|| fault.into())
         })
     }
@@ -123,7 +123,7 @@ impl Kernel {
     /// # Errors
     /// What the driver says.
     pub fn params(&self) -> Result<Vec<Param>> {
-        let core = self.program.0.device.core();
+        let core = self.program.0.device.core()?;
         let mut params = vec![Param::default(); 16];
         let count = core.params(self.handle, &mut params)?;
         params.resize(count, Param::default());
@@ -137,7 +137,7 @@ impl Kernel {
     /// # Errors
     /// What the driver says.
     pub fn best_group(&self, shared: u64) -> Result<u32> {
-        Ok(self.program.0.device.core().occupancy(self.handle, shared)?)
+        Ok(self.program.0.device.core()?.occupancy(self.handle, shared)?)
     }
 }
 

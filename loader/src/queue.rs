@@ -19,7 +19,7 @@ use crate::{
     submitted::Submitted,
 };
 use std::{
-    fmt, ptr,
+    fmt,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering::Relaxed},
@@ -42,11 +42,11 @@ pub struct Queue {
 
 impl Queue {
     pub(crate) fn open(device: Device, options: QueueOptions) -> Result<Queue> {
-        let handle = device.core().queue(device.index, options)?;
+        let handle = device.core()?.queue(device.index, options)?;
         Ok(Queue { device, handle, order: options.order, bursts: AtomicU32::new(0) })
     }
 
-    fn core(&self) -> &'static Core {
+    fn core(&self) -> std::result::Result<&'static Core, Fault> {
         self.device.core()
     }
 
@@ -86,7 +86,7 @@ impl Queue {
             return Ok(Submitted::in_order(self, submitted?.ok_or_else(ended_nowhere)?));
         }
         // The ends on a queue of free order have no order, so each has a timeline of its own.
-        let end = Point { timeline: self.core().timeline(0)?, value: 1 };
+        let end = Point { timeline: self.core()?.timeline(0)?, value: 1 };
         let event = Event::owning(&self.device.engine, end, self.handle);
         let submitted = submit(&Around { waits, signals: &[end], hint: self.hint() });
         self.device.engine.kick();
@@ -122,7 +122,7 @@ impl Queue {
     ) -> Result<Submitted<'_>> {
         let launch = LaunchArgs { groups, size, shared, args: args.as_bytes() };
         let submitted =
-            self.submit(&[], |around| self.core().launch(self.handle, kernel.handle(), &launch, around));
+            self.submit(&[], |around| self.core()?.launch(self.handle, kernel.handle(), &launch, around));
         submitted.map_err(|error| error.about(&format!("kernel `{}`", kernel.name())))
     }
 
@@ -131,7 +131,7 @@ impl Queue {
     /// # Errors
     /// Lengths that differ, ranges that overlap, a device that does not reach the other side; the queue's failure.
     pub fn copy(&self, from: &Buffer, to: &Buffer) -> Result<Submitted<'_>> {
-        self.submit(&[], |around| self.core().copy(self.handle, &from.span(), &to.span(), around))
+        self.submit(&[], |around| self.core()?.copy(self.handle, &from.span(), &to.span(), around))
     }
 
     /// A pattern again and again over a buffer whose length is a multiple of the pattern's.
@@ -139,7 +139,7 @@ impl Queue {
     /// # Errors
     /// An empty pattern, a length that is no multiple; the queue's failure.
     pub fn fill(&self, to: &Buffer, pattern: &[u8]) -> Result<Submitted<'_>> {
-        self.submit(&[], |around| self.core().fill(self.handle, &to.span(), pattern, around))
+        self.submit(&[], |around| self.core()?.fill(self.handle, &to.span(), pattern, around))
     }
 
     /// Bytes that are captured now and written in order: for small things.
@@ -147,7 +147,7 @@ impl Queue {
     /// # Errors
     /// A length that is not the buffer's; the queue's failure.
     pub fn update(&self, to: &Buffer, bytes: &[u8]) -> Result<Submitted<'_>> {
-        self.submit(&[], |around| self.core().update(self.handle, &to.span(), bytes, around))
+        self.submit(&[], |around| self.core()?.update(self.handle, &to.span(), bytes, around))
     }
 
     /// Writes bytes in order, and returns when they are there.
@@ -156,8 +156,11 @@ impl Queue {
     /// A length that is not the buffer's; the queue's failure.
     pub fn write(&self, to: &Buffer, bytes: &[u8]) -> Result<()> {
         let span = same_len(to.span(), bytes.len())?;
-        // SAFETY: `bytes` outlives `finish`, which returns when the operation has ended.
-        self.finish(|around| unsafe { self.core().copy_in(self.handle, bytes.as_ptr(), &span, around) })
+        let write = |core: &'static Core, around: &Around<'_>| {
+            // SAFETY: `bytes` outlives `finish`, which returns when the operation has ended.
+            unsafe { core.copy_in(self.handle, bytes.as_ptr(), &span, around) }
+        };
+        self.finish(|around| self.core().and_then(|core| write(core, around)))
     }
 
     /// Reads bytes in order, and returns when they are here.
@@ -166,8 +169,13 @@ impl Queue {
     /// A length that is not the buffer's; the queue's failure.
     pub fn read(&self, from: &Buffer, bytes: &mut [u8]) -> Result<()> {
         let span = same_len(from.span(), bytes.len())?;
-        // SAFETY: `bytes` outlives `finish`, which returns when the operation has ended, and is borrowed alone.
-        self.finish(|around| unsafe { self.core().copy_out(self.handle, &span, bytes.as_mut_ptr(), around) })
+        let bytes = bytes.as_mut_ptr();
+        let read = |core: &'static Core, around: &Around<'_>| {
+            // SAFETY: the caller's bytes outlive `finish`, which returns when the operation has ended, and are borrowed
+            // alone.
+            unsafe { core.copy_out(self.handle, &span, bytes, around) }
+        };
+        self.finish(|around| self.core().and_then(|core| read(core, around)))
     }
 
     /// All operations of a list, one after the other; slot `n` of it is `bindings[n]`. Any number of submits may be under
@@ -178,7 +186,7 @@ impl Queue {
     pub fn execute(&self, list: &CommandList, bindings: &[&Buffer]) -> Result<Submitted<'_>> {
         list.check(&self.device)?;
         let bindings: Vec<Span> = bindings.iter().map(|buffer| buffer.span()).collect();
-        self.submit(&[], |around| self.core().execute(self.handle, list.core(), &bindings, around))
+        self.submit(&[], |around| self.core()?.execute(self.handle, list.core(), &bindings, around))
     }
 
     /// A function of the caller's, in order, on a thread of the backend. It may block: this queue waits, others do not.
@@ -187,10 +195,13 @@ impl Queue {
     /// # Errors
     /// A device that runs no host calls; the queue's failure.
     pub fn host_call(&self, call: impl FnOnce() + Send + 'static) -> Result<Submitted<'_>> {
-        let call = calls::keep(ptr::from_ref(self.core()) as usize, Box::new(call));
+        let call = calls::keep(self.engine().number(), Box::new(call));
         self.submit(&[], |around| {
-            // SAFETY: `call` is a function over a number that it looks up; any thread may call it at any time.
-            let submitted = unsafe { self.core().host_call(self.handle, call, around) };
+            let host_call = |core: &'static Core| {
+                // SAFETY: `call` is a function over a number that it looks up; any thread may call it at any time.
+                unsafe { core.host_call(self.handle, call, around) }
+            };
+            let submitted = self.core().and_then(host_call);
             submitted.inspect_err(|_| calls::cancel(&call))
         })
     }
@@ -200,7 +211,7 @@ impl Queue {
     /// # Errors
     /// The queue's failure.
     pub fn prefetch(&self, buffer: &Buffer, to_host: bool) -> Result<Submitted<'_>> {
-        self.submit(&[], |around| self.core().prefetch(self.handle, &buffer.span(), to_host, around))
+        self.submit(&[], |around| self.core()?.prefetch(self.handle, &buffer.span(), to_host, around))
     }
 
     /// What follows waits for these events, of any queue, device or batch of this runtime.
@@ -209,7 +220,7 @@ impl Queue {
     /// The queue's failure.
     pub fn wait_for(&self, events: &[&Event]) -> Result<Submitted<'_>> {
         let waits: Vec<Point> = events.iter().map(|event| event.point()).collect();
-        self.submit(&waits, |around| self.core().barrier(self.handle, around))
+        self.submit(&waits, |around| self.core()?.barrier(self.handle, around))
     }
 
     /// The moment when everything submitted so far has ended.
@@ -217,7 +228,7 @@ impl Queue {
     /// # Errors
     /// The queue's failure.
     pub fn record(&self) -> Result<Event> {
-        self.submit(&[], |around| self.core().barrier(self.handle, around))?.event()
+        self.submit(&[], |around| self.core()?.barrier(self.handle, around))?.event()
     }
 
     /// Returns once everything submitted so far has ended.
@@ -225,7 +236,7 @@ impl Queue {
     /// # Errors
     /// The first failure among it.
     pub fn sync(&self) -> Result<()> {
-        Ok(self.core().sync(self.handle, None)?)
+        Ok(self.core()?.sync(self.handle, None)?)
     }
 
     /// Whether everything submitted has ended.
@@ -233,7 +244,7 @@ impl Queue {
     /// # Errors
     /// The queue's failure.
     pub fn is_idle(&self) -> Result<bool> {
-        Ok(self.core().is_idle(self.handle)?)
+        Ok(self.core()?.is_idle(self.handle)?)
     }
 
     /// Submits an operation that uses the caller's bytes and waits until it has ended, not only until it failed.
@@ -247,9 +258,9 @@ impl Queue {
         let submitted = submit(&Around { waits: &[], signals: &[], hint: Hint::Waiting });
         self.device.engine.kick();
         let point = submitted?.ok_or_else(ended_nowhere)?;
-        match self.core().wait(point, None) {
+        match self.core()?.wait(point, None) {
             Ok(()) => Ok(()),
-            Err(fault) => match self.core().look(point) {
+            Err(fault) => match self.core()?.look(point) {
                 Ok(Look::Reached) => Ok(()),
                 _ => Err(fault.into()),
             },
@@ -266,7 +277,7 @@ impl Drop for Burst<'_> {
     fn drop(&mut self) {
         self.0.bursts.fetch_sub(1, Relaxed);
         // The queue is there as long as this; if it has failed there is nothing to send off.
-        let _ = self.0.core().send_off(self.0.handle);
+        let _ = self.0.core().and_then(|core| core.send_off(self.0.handle));
     }
 }
 
@@ -285,7 +296,7 @@ fn same_len(span: Span, len: usize) -> Result<Span> {
 impl Drop for Queue {
     fn drop(&mut self) {
         // What was submitted still runs; only the handle ends. A queue that failed closes just as well.
-        let _ = self.core().close(self.handle);
+        let _ = self.core().and_then(|core| core.close(self.handle));
         self.device.engine.kick();
     }
 }

@@ -2,25 +2,27 @@
 
 use crate::{
     device::Device,
-    engine::{Engine, Named},
+    engine::Engine,
     error::{Error, ErrorKind, Result},
-    files,
-    layers::{self, LayerInUse, Layers},
+    layers::{LayerInUse, Layers},
     near,
-    plugin::{self, Candidate, Fate, Loaded, Place, Report, Search},
+    plugin::{Candidate, Opening, Report, Search, Surroundings},
 };
 use std::{
-    collections::HashMap,
     path::PathBuf,
     sync::{Arc, PoisonError},
 };
-use wharf_abi::{DynDevice, Instance, tables::EntryFn, text};
+use wharf_abi::tables::EntryFn;
 use wharf_core::runtime::Allocation;
-use wharf_layers::{Finding, choice::Choice};
+use wharf_layers::Finding;
 
 /// All devices of all plugins, and everything that is made on them. Cheap to clone; ends with the last of what was made.
 #[derive(Clone)]
-pub struct Runtime(pub(crate) Arc<Engine>);
+pub struct Runtime {
+    engine: Arc<Engine>,
+    /// What was asked for and is not there.
+    unmet: Option<Error>,
+}
 
 /// How a runtime is wanted.
 #[derive(Clone, Default)]
@@ -28,7 +30,7 @@ pub struct Builder {
     search: Search,
     linked: Vec<EntryFn>,
     no_pump: bool,
-    layers: Vec<Choice>,
+    layers: Vec<String>,
 }
 
 impl Builder {
@@ -63,130 +65,75 @@ impl Builder {
         self
     }
 
+    /// Only plugins whose ids fit one of these patterns (`*` is any text, `?` any letter), whatever
+    /// `WHARF_PLUGINS_SELECT` says. A pattern that fits nothing is an error ([`Runtime::usable`]).
+    #[must_use]
+    pub fn select(mut self, patterns: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.search.select.get_or_insert_default().extend(patterns.into_iter().map(Into::into));
+        self
+    }
+    /// No plugin whose id fits one of these patterns, whatever `WHARF_PLUGINS_DISABLE` says. A pattern that fits nothing
+    /// is an error ([`Runtime::usable`]).
+    #[must_use]
+    pub fn disable(mut self, patterns: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.search.disable.get_or_insert_default().extend(patterns.into_iter().map(Into::into));
+        self
+    }
+    /// Nothing without these plugins, by id, whatever `WHARF_REQUIRE` says: if one has no device, the runtime has none
+    /// either, and [`Runtime::usable`] tells why.
+    #[must_use]
+    pub fn require(mut self, ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.search.require.get_or_insert_default().extend(ids.into_iter().map(Into::into));
+        self
+    }
+    /// Also plugins that others than root and this user may have written, as `WHARF_ALLOW_UNSAFE_PLUGINS=1`.
+    #[must_use]
+    pub fn allow_unsafe_plugins(mut self) -> Self {
+        self.search.allow_unsafe = true;
+        self
+    }
+
+    /// Also plugins that were set aside because they ended a process that tried them.
+    #[must_use]
+    pub fn try_all(mut self) -> Self {
+        self.search.try_all = true;
+        self
+    }
+
     /// Also this layer over all devices, inside those chosen before and outside those of `WHARF_LAYERS`: `name` or
-    /// `name:options`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Usage`] for a name that no layer has, with those that are near.
-    pub fn layer(mut self, layer: &str) -> Result<Self> {
-        self.layers.push(layers::parse(layer)?);
-        Ok(self)
+    /// `name:options`. One that is not there is an error ([`Runtime::usable`]).
+    #[must_use]
+    pub fn layer(mut self, layer: impl Into<String>) -> Self {
+        self.layers.push(layer.into());
+        self
+    }
+
+    /// Looks for plugins and judges their files, and runs nothing of them.
+    pub fn survey(mut self) -> Report {
+        self.search.survey = true;
+        let surroundings = Surroundings::of_process();
+        let mut opening = Opening::new(&self.search, &surroundings);
+        self.search.places_in(&surroundings).iter().for_each(|place| opening.place(place));
+        opening.report
     }
 
     /// Looks for plugins and opens them. One that is bad is a line of the [`Report`] and hides no other; no plugin and
     /// no driver is a runtime without devices.
     pub fn open(self) -> Runtime {
-        let mut opening = Opening::default();
+        let surroundings = Surroundings::of_process();
+        let mut opening = Opening::new(&self.search, &surroundings);
         for entry in &self.linked {
-            opening.take(None, &Place::LinkedIn, None, plugin::linked_in(*entry));
+            opening.linked_in(*entry);
         }
-        for place in self.search.places() {
-            for file in Search::look(&place, &mut opening.report) {
-                opening.file(&file, &place);
-            }
+        for place in self.search.places_in(&surroundings) {
+            opening.place(&place);
         }
+        let layers = Layers::resolve(&self.layers, !self.search.only_named && !surroundings.elevated);
+        let unmet = opening.unmet().or_else(|| layers.refused.clone());
         let files = opening.files_device();
-        let layers = Layers::resolve(&self.layers, !self.search.only_named);
         let Opening { report, devices, named, instances, .. } = opening;
-        Runtime(Engine::new(devices, named, instances, report, layers, !self.no_pump, files))
-    }
-}
-
-/// A search under way.
-#[derive(Default)]
-struct Opening {
-    report: Report,
-    devices: Vec<DynDevice>,
-    named: Vec<Named>,
-    instances: Vec<Arc<Instance>>,
-    /// Name of the candidate that is used, by plugin id and by file.
-    ids: HashMap<String, String>,
-    files: HashMap<plugin::Identity, String>,
-}
-
-impl Opening {
-    fn file(&mut self, path: &std::path::Path, place: &Place) {
-        let looked = match plugin::look(path) {
-            Ok(looked) => looked,
-            Err(fate) => return self.report.candidates.push(Candidate::new(Some(path), place, fate)),
-        };
-        let same_file = self.files.get(&looked.identity);
-        let same_id = looked.says.as_ref().and_then(|says| self.ids.get(&says[0]));
-        if let Some(of) = same_file.or(same_id) {
-            let mut candidate = Candidate::new(Some(path), place, Fate::Duplicate { of: of.clone() });
-            candidate.says(looked.says.as_ref());
-            return self.report.candidates.push(candidate);
-        }
-        self.files.insert(looked.identity, path.display().to_string());
-        let loaded = plugin::open(&looked);
-        self.take(Some(path), place, looked.says.as_ref(), loaded);
-    }
-
-    /// The backend of files, behind all devices that have names. Its number.
-    fn files_device(&mut self) -> Option<usize> {
-        let Loaded { instance } = plugin::linked_in(files::ENTRY).ok()?;
-        let device = instance.devices().ok()?.pop()?;
-        self.devices.push(device);
-        self.named.push(Named { id: "files:0".into(), backend: "files".into() });
-        self.instances.push(instance);
-        Some(self.devices.len() - 1)
-    }
-
-    /// A candidate that was opened, or not.
-    fn take(
-        &mut self,
-        path: Option<&std::path::Path>,
-        place: &Place,
-        says: Option<&[String; 3]>,
-        loaded: std::result::Result<Loaded, Fate>,
-    ) {
-        let mut candidate = Candidate::new(path, place, Fate::rejected("internal", "not opened"));
-        candidate.says(says);
-        candidate.fate = match loaded {
-            Err(fate) => fate,
-            Ok(Loaded { instance }) => {
-                let opened = instance.opened();
-                candidate.says(Some(&[opened.id.clone(), opened.vendor.clone(), opened.version.clone()]));
-                let id = instance.opened().id.clone();
-                match self.ids.get(&id) {
-                    Some(of) => Fate::Duplicate { of: of.clone() },
-                    None => {
-                        self.ids.insert(id.clone(), candidate.name());
-                        self.enlist(&id, instance)
-                    }
-                }
-            }
-        };
-        self.report.candidates.push(candidate);
-    }
-
-    fn enlist(&mut self, id: &str, instance: Arc<Instance>) -> Fate {
-        let devices = match instance.devices() {
-            Ok(devices) => devices,
-            Err(fault) => {
-                let class =
-                    if fault.kind == wharf_core::fault::Kind::Panicked { "panicked" } else { "failed" };
-                return Fate::rejected(class, text::of(&fault));
-            }
-        };
-        let fate = Fate::Loaded { devices: devices.len(), reason: instance.reason() };
-        let first = u16::try_from(self.devices.len()).unwrap_or(u16::MAX);
-        for (number, device) in devices.into_iter().enumerate() {
-            self.named.push(Named { id: format!("{id}:{number}"), backend: id.into() });
-            self.devices.push(device.numbered_from(first));
-        }
-        self.instances.push(instance);
-        fate
-    }
-}
-
-impl Candidate {
-    fn says(&mut self, says: Option<&[String; 3]>) {
-        if let Some([id, vendor, version]) = says {
-            self.id = Some(id.clone());
-            self.vendor = Some(vendor.clone());
-            self.version = Some(version.clone());
-        }
+        let engine = Engine::new(devices, named, instances, report, layers, !self.no_pump, files);
+        Runtime { engine, unmet }
     }
 }
 
@@ -213,27 +160,38 @@ impl Runtime {
 
     /// What was found, and what became of it.
     pub fn report(&self) -> &Report {
-        &self.0.report
+        &self.engine.report
+    }
+
+    /// Whether everything is there that was asked for: each pattern that selects or disables plugins fits one, and each
+    /// required plugin has a device, and each layer is there. If not, this runtime has no devices. Nor has it any in a child of the process that
+    /// opened it: there all calls on it and what was made of it are errors.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoSuchPlugin`] with the ids that there are, or [`ErrorKind::Plugin`] with what became of the plugin;
+    /// [`ErrorKind::Usage`] or [`ErrorKind::Io`] for a layer, with the names that are near or what its options lack.
+    pub fn usable(&self) -> Result<()> {
+        self.engine.core()?;
+        self.unmet.clone().map_or(Ok(()), Err)
     }
 
     /// The layers over the devices, the outermost first, and those that were switched off.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Usage`] or [`ErrorKind::Io`] when layers were chosen that are not there, or that do not take their
-    /// options: then there are none, and [`Runtime::device`] says so too.
-    pub fn layers(&self) -> Result<&[LayerInUse]> {
-        self.0.layers_refused.clone().map_or(Ok(&self.0.layers), Err)
+    pub fn layers(&self) -> &[LayerInUse] {
+        &self.engine.layers
     }
 
     /// What the layer `validation` found up to now; the first thousand.
     pub fn findings(&self) -> Vec<Finding> {
-        self.0.findings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.engine.findings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// All devices, in the order of the search.
+    /// All devices, in the order of the search; none if the runtime is not [usable](Self::usable).
     pub fn devices(&self) -> Vec<Device> {
-        let named = self.0.named.len() - usize::from(self.0.files.is_some());
-        (0..named).map(|index| Device { engine: self.0.clone(), index }).collect()
+        if self.usable().is_err() {
+            return vec![];
+        }
+        let named = self.engine.named.len() - usize::from(self.engine.files.is_some());
+        (0..named).map(|index| Device { engine: self.engine.clone(), index }).collect()
     }
 
     /// For a system that is short of memory, or about to sleep: all that is kept and not used goes back to the drivers.
@@ -242,6 +200,7 @@ impl Runtime {
     /// # Errors
     /// The first refusal of a driver; what it refused is kept.
     pub fn trim(&self) -> Result<u64> {
+        self.engine.core()?;
         let (mut bytes, mut first) = (0, None);
         for device in self.devices() {
             match device.trim() {
@@ -256,7 +215,9 @@ impl Runtime {
     /// is a leak.
     pub fn live_memory(&self) -> Vec<Allocation> {
         let mut all = vec![];
-        self.0.core().each_allocation(|allocation| all.push(*allocation));
+        if let Ok(core) = self.engine.core() {
+            core.each_allocation(|allocation| all.push(*allocation));
+        }
         all
     }
 
@@ -265,9 +226,9 @@ impl Runtime {
     ///
     /// # Errors
     /// [`ErrorKind::NoSuchDevice`] with the names that there are, and the reason why a backend of that name has none; or
-    /// with those whose stable ids begin so, if they are several. What [`Runtime::layers`] says.
+    /// with those whose stable ids begin so, if they are several. If the runtime is not [usable](Self::usable), why.
     pub fn device(&self, name: &str) -> Result<Device> {
-        self.layers()?;
+        self.usable()?;
         let all = self.devices();
         if let Some(device) = all.iter().find(|d| d.id() == name || d.backend() == name) {
             return Ok(device.clone());
@@ -303,6 +264,8 @@ impl Runtime {
 
     /// Moves held work on; needed only without a pump thread and while nobody waits.
     pub fn poll(&self) {
-        self.0.core().poll();
+        if let Ok(core) = self.engine.core() {
+            core.poll();
+        }
     }
 }

@@ -54,7 +54,7 @@ impl<'q> Submitted<'q> {
     /// # Errors
     /// Why it never will.
     pub fn wait(&self) -> Result<()> {
-        Ok(self.queue.engine().core().wait(self.point(), None)?)
+        Ok(self.queue.engine().core()?.wait(self.point(), None)?)
     }
 
     /// The same, for so long at most.
@@ -62,7 +62,7 @@ impl<'q> Submitted<'q> {
     /// # Errors
     /// As [`Submitted::wait`]; a deadline that passed first.
     pub fn wait_timeout(&self, timeout: Duration) -> Result<()> {
-        Ok(self.queue.engine().core().wait(self.point(), deadline(timeout))?)
+        Ok(self.queue.engine().core()?.wait(self.point(), deadline(timeout))?)
     }
 
     /// Whether the operation has ended.
@@ -70,7 +70,7 @@ impl<'q> Submitted<'q> {
     /// # Errors
     /// Why it never will.
     pub fn is_complete(&self) -> Result<bool> {
-        event::is_complete(self.queue.engine().core(), self.point())
+        event::is_complete(self.queue.engine().core()?, self.point())
     }
 
     /// When the operation began and ended, on the device's clock.
@@ -78,7 +78,7 @@ impl<'q> Submitted<'q> {
     /// # Errors
     /// If the queue keeps no times (they must be asked for), or the operation has not ended.
     pub fn times(&self) -> Result<Times> {
-        Ok(self.queue.engine().core().times(self.queue.handle(), self.point())?)
+        Ok(self.queue.engine().core()?.times(self.queue.handle(), self.point())?)
     }
 }
 

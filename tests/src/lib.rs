@@ -80,10 +80,25 @@ pub fn kernels() -> &'static Path {
     wharf_host_image::path()
 }
 
+/// The file of the command.
+pub fn command() -> &'static Path {
+    &built().bin
+}
+
 /// The command, in an environment without anything of the user's.
 pub fn wharf() -> Command {
     let mut command = Command::new(&built().bin);
-    for name in ["WHARF_PLUGIN_FILES", "WHARF_PLUGIN_PATH", "WHARF_LAYERS", "XDG_DATA_HOME", "NO_COLOR"] {
+    for name in [
+        "WHARF_PLUGIN_FILES",
+        "WHARF_PLUGIN_PATH",
+        "WHARF_PLUGINS_SELECT",
+        "WHARF_PLUGINS_DISABLE",
+        "WHARF_REQUIRE",
+        "WHARF_LAYERS",
+        "WHARF_ALLOW_UNSAFE_PLUGINS",
+        "XDG_DATA_HOME",
+        "NO_COLOR",
+    ] {
         command.env_remove(name);
     }
     command.env("HOME", "/nonexistent");

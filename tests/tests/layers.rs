@@ -20,7 +20,7 @@ fn demo(layers: &[&str]) -> Command {
 
 fn runtime(layers: &[&str]) -> Runtime {
     let builder = Runtime::builder().only_named().plugin_file(host_plugin());
-    layers.iter().fold(builder, |builder, layer| builder.layer(layer).unwrap()).open()
+    layers.iter().fold(builder, |builder, layer| builder.layer(*layer)).open()
 }
 
 #[test]

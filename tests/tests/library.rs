@@ -382,6 +382,24 @@ fn a_file_that_was_cut_after_it_was_opened_is_an_error_when_it_is_read() {
     }
 }
 
+/// A touch of a page that the file does not have any more would be a signal, which ends the process.
+#[test]
+fn a_mapped_file_that_was_cut_meanwhile_is_an_error_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cut.safetensors");
+    for device in each_device() {
+        fs::copy(fixture("digits/digits.safetensors"), &path).unwrap();
+        let parameters = Parameters::open(&path).unwrap();
+        let options = LoadOptions { io: Io::Map, ..LoadOptions::default() };
+        device.load(&parameters, &["labels"], options).unwrap().wait().unwrap();
+        fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(4096).unwrap();
+        let error = device.load(&parameters, &["images"], options).unwrap().wait().unwrap_err();
+        assert!(error.to_string().contains("past the length 4096"), "{}: {error}", device.id());
+        let buffer = device.allocate(64).unwrap();
+        device.queue().unwrap().write(&buffer, &[1; 64]).unwrap();
+    }
+}
+
 #[test]
 fn buffers_are_copied_between_any_two_devices() {
     let devices = each_device();

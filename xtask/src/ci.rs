@@ -6,7 +6,7 @@
 use crate::{
     bench, conformance, demo, embedded,
     fail::{Fail, Outcome},
-    freestanding, fuzz, shell, test, tidy,
+    freestanding, fuzz, models, shell, test, tidy,
     workspace::Workspace,
 };
 use std::time::{Duration, Instant};
@@ -16,8 +16,8 @@ pub(crate) const HELP: &str = "\
 Runs fmt, tidy, core, clippy, test, conformance, docs, freestanding, embedded, demo, deny and prints how long each took and how it ended.
 
   STEP...               only these steps
-  --full                the tests in release, the benchmarks and fuzz targets in short and independent readers too; a
-                        skipped step counts as a failure";
+  --full                the tests in release, the models of threads, the benchmarks and fuzz targets in short and
+                        independent readers too; a skipped step counts as a failure";
 
 /// A step: its name, whether the list stops when it fails, what keeps it from running here, and what it does.
 struct Step {
@@ -68,6 +68,7 @@ const STEPS: &[Step] = &[
 /// What `--full` adds.
 const FULL: &[Step] = &[
     Step { name: "test-release", stops: false, unable: able, run: |_| test::main(&["--release".to_owned()]) },
+    Step { name: "models", stops: false, unable: |w| without(w, "wharf-core"), run: models::run },
     Step { name: "bench", stops: false, unable: |w| without(w, "wharf-bench"), run: |_| bench::quick() },
     Step { name: "fuzz", stops: false, unable: |_| fuzz::unable(), run: |_| fuzz::briefly() },
     Step { name: "peers", stops: false, unable: |w| without(w, "wharf-tests"), run: test::peers },

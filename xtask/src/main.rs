@@ -9,13 +9,16 @@ mod bench;
 mod ci;
 mod conformance;
 mod demo;
+mod dist;
 mod elf;
 mod embedded;
 mod fail;
 mod freestanding;
 mod fuzz;
+mod models;
 mod new_plugin;
 mod plugins;
+mod sanitize;
 mod shell;
 mod test;
 mod tidy;
@@ -40,8 +43,11 @@ const COMMANDS: &[Command] = &[
     Command { name: "conformance", line: conformance::LINE, help: conformance::HELP, run: conformance::main },
     Command { name: "abi", line: abi::LINE, help: abi::HELP, run: abi::main },
     Command { name: "new-plugin", line: new_plugin::LINE, help: new_plugin::HELP, run: new_plugin::main },
+    Command { name: "dist", line: dist::LINE, help: dist::HELP, run: dist::main },
     Command { name: "bench", line: bench::LINE, help: bench::HELP, run: bench::main },
     Command { name: "fuzz", line: fuzz::LINE, help: fuzz::HELP, run: fuzz::main },
+    Command { name: "models", line: models::LINE, help: models::HELP, run: models::main },
+    Command { name: "sanitize", line: sanitize::LINE, help: sanitize::HELP, run: sanitize::main },
     Command { name: "tidy", line: tidy::LINE, help: tidy::HELP, run: tidy::main },
     Command { name: "ci", line: ci::LINE, help: ci::HELP, run: ci::main },
     Command {

@@ -8,28 +8,34 @@ use super::limits;
 
 /// A place in JSON text that begins at byte `base` of the file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scanner<'a> {
+pub struct Scanner<'a> {
     bytes: &'a [u8],
     base: u64,
     at: usize,
 }
 
 /// What a value begins with.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `{`
     Object,
+    /// `[`
     Array,
+    /// `"`
     String,
+    /// A digit or a minus.
     Number,
+    /// `true`, `false` or `null`.
     Word,
 }
 
 impl<'a> Scanner<'a> {
-    pub(super) fn new(bytes: &'a [u8], base: u64) -> Self {
+    /// Over text that begins at byte `base` of its file.
+    pub fn new(bytes: &'a [u8], base: u64) -> Self {
         Scanner { bytes, base, at: 0 }
     }
     /// The byte of the file that is next.
-    pub(super) fn offset(&self) -> u64 {
+    pub fn offset(&self) -> u64 {
         self.base + self.at as u64
     }
     pub(super) fn bad(&self, detail: &'static str) -> Error {
@@ -45,17 +51,18 @@ impl<'a> Scanner<'a> {
     }
 
     /// Steps over `wanted` if it is next, after blanks.
-    pub(super) fn eat(&mut self, wanted: u8) -> bool {
+    pub fn eat(&mut self, wanted: u8) -> bool {
         self.blanks();
         let found = self.byte() == Some(wanted);
         self.at += usize::from(found);
         found
     }
-    pub(super) fn expect(&mut self, wanted: u8, detail: &'static str) -> Result<(), Error> {
+    /// Steps over `wanted`, or an error with these words.
+    pub fn expect(&mut self, wanted: u8, detail: &'static str) -> Result<(), Error> {
         if self.eat(wanted) { Ok(()) } else { Err(self.bad(detail)) }
     }
     /// Only blanks may be left.
-    pub(super) fn finish(&mut self) -> Result<(), Error> {
+    pub fn finish(&mut self) -> Result<(), Error> {
         self.blanks();
         if self.at == self.bytes.len() {
             Ok(())
@@ -63,7 +70,8 @@ impl<'a> Scanner<'a> {
             Err(self.bad("more text after the end of the object"))
         }
     }
-    pub(super) fn kind(&mut self) -> Result<Kind, Error> {
+    /// What the next value begins with.
+    pub fn kind(&mut self) -> Result<Kind, Error> {
         self.blanks();
         match self.byte() {
             Some(b'{') => Ok(Kind::Object),
@@ -76,7 +84,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The next key of an object whose `{` is behind us, with its `:`; none at the `}`.
-    pub(super) fn key(&mut self, first: &mut bool) -> Result<Option<Text<'a>>, Error> {
+    pub fn key(&mut self, first: &mut bool) -> Result<Option<Text<'a>>, Error> {
         if self.eat(b'}') {
             return Ok(None);
         }
@@ -104,7 +112,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// A string, checked: no raw control codes, known escapes, surrogates in pairs, UTF-8.
-    pub(super) fn string(&mut self) -> Result<Text<'a>, Error> {
+    pub fn string(&mut self) -> Result<Text<'a>, Error> {
         self.expect(b'"', "a string is missing")?;
         let begin = self.at;
         let at = self.offset();
@@ -199,7 +207,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Steps over a value of any kind, checking it.
-    pub(super) fn skip(&mut self) -> Result<(), Error> {
+    pub fn skip(&mut self) -> Result<(), Error> {
         self.skip_to(limits::JSON_DEPTH)
     }
     fn skip_to(&mut self, depth: u32) -> Result<(), Error> {

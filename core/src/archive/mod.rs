@@ -6,6 +6,7 @@
 //! - `Index` (feature `alloc`): the table of a file that outlives its bytes; `Shards`: the index of a sharded checkpoint.
 //! - `examine` (feature `alloc`): all that is wrong with a file.
 //! - [`mod@write`]: the layout of a file that is to be written, and its head.
+//! - [`json`]: the scanner below safetensors, for other small JSON files too.
 //! - [`limits`]: every limit.
 //!
 //! What all of them keep true: arithmetic on numbers of a file is checked; recursion is bounded; nothing is reserved by
@@ -27,7 +28,7 @@ pub mod gguf;
 mod index;
 mod input;
 pub mod irpa;
-mod json;
+pub mod json;
 pub mod limits;
 mod path;
 pub mod safetensors;

@@ -269,7 +269,10 @@ impl<D: Device, E: Env, S: Pieces, const FLIGHT: usize> Batch<D, E, S, FLIGHT> {
         let lane = first.lane;
         let (mut under_way, mut chunk, mut goes_on) = (None, first, true);
         loop {
-            self.pieces.soon(&chunk.piece);
+            if let Err(fault) = self.pieces.ready(&chunk.piece) {
+                run.first = Some(fault);
+                break;
+            }
             let Moved { end, fault } = way.issue(runtime, &chunk.piece);
             if let Some(end) = end {
                 let (bytes, chunks) = under_way.map_or((0, 0), |(bytes, chunks, _)| (bytes, chunks));

@@ -136,9 +136,14 @@ pub trait Pieces {
     fn count(&self) -> u32;
     /// Entry `index`, resolved ([`resolve`]).
     fn piece(&self, index: u32) -> Result<Piece, Fault>;
-    /// A part of an entry is about to be moved: a hint for whoever can have its bytes ready.
-    fn soon(&self, part: &Piece) {
+    /// A part of an entry is about to be moved: its bytes are made ready, if anything is to be done for that. May wait for
+    /// a file.
+    ///
+    /// # Errors
+    /// What keeps the bytes from being moved; the batch fails with it.
+    fn ready(&self, part: &Piece) -> Result<(), Fault> {
         let _ = part;
+        Ok(())
     }
     /// Whether the entries' targets cannot overlap by their making (each has a root of its own).
     fn disjoint(&self) -> bool {

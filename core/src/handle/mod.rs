@@ -14,14 +14,17 @@ mod pins;
 
 pub(crate) use pins::Pins;
 
-use crate::env::{Env, Lock, Mutex};
+use crate::{
+    env::{Env, Lock, Mutex},
+    sync::{AtomicPtr, AtomicU32},
+};
 use core::{
     alloc::Layout,
     fmt,
     hash::{Hash, Hasher},
     marker::PhantomData,
     ptr,
-    sync::atomic::{AtomicPtr, AtomicU32, Ordering::*},
+    sync::atomic::Ordering::*,
 };
 
 /// Most slots of one table: 24 bits name a slot.

@@ -1,9 +1,14 @@
-//! Pins keep a slot from its next turn while somebody is inside without a lock.
+//! Pins keep a slot from its next turn while somebody is inside without a lock. A turn ends in one of two ways. With
+//! [`Pins::end`] it is over at once and the slot goes to whoever leaves last. With [`Pins::end_if_free`] it is over only
+//! if nobody is inside; who tried in vain tries again when the last one out tells him ([`Pins::leave`]).
 
-use core::sync::atomic::{AtomicU32, Ordering::*};
+use crate::sync::AtomicU32;
+use core::sync::atomic::Ordering::*;
 
 /// The turn is over; the slot waits for its last pin.
 const ENDED: u32 = 1 << 31;
+/// Somebody wants to end the turn and may have found others inside.
+const WANTED: u32 = 1 << 30;
 
 /// A count of pins and whether the turn is over.
 pub(crate) struct Pins(AtomicU32);
@@ -24,9 +29,14 @@ impl Pins {
         self.0.fetch_or(ENDED, AcqRel);
         self.claim()
     }
-    /// Ends the turn only if nobody is inside.
+    /// Ends the turn only if nobody is inside. If it says `false`, the last one to leave is told to tell.
     pub(crate) fn end_if_free(&self) -> bool {
-        self.0.compare_exchange(0, ENDED, AcqRel, Relaxed).is_ok()
+        self.0.fetch_or(WANTED, AcqRel);
+        self.0.compare_exchange(WANTED, ENDED, AcqRel, Relaxed).is_ok()
+    }
+    /// One pin less, where turns end by `end_if_free`; `true` if somebody waits for the slot to be free, as it is now.
+    pub(crate) fn leave(&self) -> bool {
+        self.0.fetch_sub(1, AcqRel) == WANTED + 1
     }
     /// Opens the slot again, after `end_if_free`.
     pub(crate) fn reset(&self) {

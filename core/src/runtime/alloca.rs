@@ -34,18 +34,19 @@ impl<D: Device, E: Env> Runtime<D, E> {
         let point = submitted.inspect_err(|_| {
             let _ = self.free(record);
         })?;
-        let (Some(commit), Some(body)) =
-            (point.or(around.signals.first().copied()), self.records.get(record))
-        else {
-            return Err(Self::bug(Site::Allocate));
-        };
-        if self.watch(commit.timeline) {
-            body.commit_value.set(commit.value);
-            body.commit_timeline.set(commit.timeline.raw());
-            body.go(state::LIVE, state::PENDING);
-            self.committed(body);
-        }
-        Ok((record, point))
+        let commit = point.or(around.signals.first().copied()).ok_or(Self::bug(Site::Allocate))?;
+        self.within(record, Site::Allocate, |body| {
+            if self.watch(commit.timeline) {
+                body.commit_value.set(commit.value);
+                body.commit_timeline.set(commit.timeline.raw());
+                if body.go(state::LIVE, state::PENDING) {
+                    self.committed(body);
+                } else {
+                    self.uncommit(body); // Freed by somebody who found it by its address.
+                }
+            }
+            Ok((record, point))
+        })
     }
 
     fn alloca_checks(&self, queue: Handle<Queue<D, E>>, around: &Around<'_>) -> Result<usize, Fault> {
@@ -96,18 +97,20 @@ impl<D: Device, E: Env> Runtime<D, E> {
         around: &Around<'_>,
     ) -> Result<Option<&'static Record>, Fault> {
         self.alloca_checks(queue, around).map_err(|fault| fault.at(Site::Free))?;
-        let stale = Fault::stale(Site::Free, record.raw());
-        let body = self.records.get(record).ok_or(stale)?;
-        if body.commit_timeline.get() == 0 && body.commit_value.get() == 0 {
-            return Ok(None);
-        }
-        self.committed(body);
-        // A queue in order gives back what it has not come to allocate yet, in that order.
-        if body.go(state::LIVE, state::CLOSING) || body.go(state::PENDING, state::CLOSING) {
-            return Ok(Some(body));
-        }
-        let now = body.state.load(Acquire) as u64;
-        Err(Fault::caller(Kind::FailedPrecondition, Site::Free, Why::State, [now, 0]))
+        self.within(record, Site::Free, |body| {
+            if body.commit_timeline.get() == 0 && body.commit_value.get() == 0 {
+                return Ok(None);
+            }
+            self.committed(body);
+            // A queue in order gives back what it has not come to allocate yet, in that order.
+            if body.go(state::PENDING, state::CLOSING) {
+                self.uncommit(body);
+            } else if !body.go(state::LIVE, state::CLOSING) {
+                let now = body.state.load(Acquire) as u64;
+                return Err(Fault::caller(Kind::FailedPrecondition, Site::Free, Why::State, [now, 0]));
+            }
+            Ok(Some(body))
+        })
     }
 
     /// Pending memory whose point is reached is live; one whose point never will be stays pending, and whoever touches
@@ -120,8 +123,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         if self.look(Point { timeline, value: body.commit_value.get() }) == Ok(Look::Reached)
             && body.go(state::PENDING, state::LIVE)
         {
-            body.commit_timeline.set(0);
-            self.unwatch(timeline);
+            self.uncommit(body);
         }
     }
 
@@ -134,7 +136,10 @@ impl<D: Device, E: Env> Runtime<D, E> {
     }
 
     pub(crate) fn touchable(&self, record: Handle<Record>, site: Site) -> Result<(), Fault> {
-        let body = self.records.get(record).ok_or(Fault::stale(site, record.raw()))?;
+        self.within(record, site, |body| self.touchable_body(body, site))
+    }
+
+    pub(crate) fn touchable_body(&self, body: &Record, site: Site) -> Result<(), Fault> {
         self.committed(body);
         match body.state.load(Acquire) {
             state::LIVE => Ok(()),

@@ -1,16 +1,12 @@
-//! The host's view of device memory, host memory lent to a device, and memory shown to it.
+//! The host's view of device memory, and host memory lent to a device.
 
-use super::{
-    Runtime, Span,
-    memory::{NewRecord, registrations_key},
-};
+use super::{Runtime, Span, memory::NewRecord};
 use crate::{
     bits::{Access, MemoryType, Usage},
     device::{Block, Device, HostAccess, Want},
     env::Env,
     fault::{Fault, Kind, Site, Why},
     handle::Handle,
-    ranges::{Range, Ranges},
     record::{Origin, Record, state},
 };
 use core::sync::atomic::Ordering::*;
@@ -29,11 +25,12 @@ impl<D: HostAccess, E: Env> Runtime<D, E> {
                 [3, access.bits() as u64],
             ));
         }
-        let (device, block, offset) = self.mappable(span, access - Access::ANY, Site::Map)?;
-        if span.len == 0 {
-            return Ok(core::ptr::dangling_mut());
-        }
-        device.map(&block, offset, span.len)
+        self.mappable(span, access - Access::ANY, Site::Map, |device, block, at| {
+            if span.len == 0 {
+                return Ok(core::ptr::dangling_mut());
+            }
+            device.map(block, at, span.len)
+        })
     }
 
     /// Ends a mapping. A second time does no harm.
@@ -41,8 +38,9 @@ impl<D: HostAccess, E: Env> Runtime<D, E> {
     /// # Errors
     /// `InvalidHandle`; what the backend says.
     pub fn unmap(&self, span: &Span) -> Result<(), Fault> {
-        let (device, block, offset) = self.mappable(span, Access::empty(), Site::Unmap)?;
-        if span.len == 0 { Ok(()) } else { device.unmap(&block, offset, span.len) }
+        self.mappable(span, Access::empty(), Site::Unmap, |device, block, at| {
+            if span.len == 0 { Ok(()) } else { device.unmap(block, at, span.len) }
+        })
     }
 
     /// Makes host writes to the span visible to the device.
@@ -50,8 +48,9 @@ impl<D: HostAccess, E: Env> Runtime<D, E> {
     /// # Errors
     /// As [`Runtime::map`].
     pub fn flush(&self, span: &Span) -> Result<(), Fault> {
-        let (device, block, offset) = self.mappable(span, Access::WRITE, Site::Flush)?;
-        if span.len == 0 { Ok(()) } else { device.sync(&block, offset, span.len, true) }
+        self.mappable(span, Access::WRITE, Site::Flush, |device, block, at| {
+            if span.len == 0 { Ok(()) } else { device.sync(block, at, span.len, true) }
+        })
     }
 
     /// Makes device writes to the span visible to the host.
@@ -59,83 +58,40 @@ impl<D: HostAccess, E: Env> Runtime<D, E> {
     /// # Errors
     /// As [`Runtime::map`].
     pub fn invalidate(&self, span: &Span) -> Result<(), Fault> {
-        let (device, block, offset) = self.mappable(span, Access::READ, Site::Flush)?;
-        if span.len == 0 { Ok(()) } else { device.sync(&block, offset, span.len, false) }
+        self.mappable(span, Access::READ, Site::Flush, |device, block, at| {
+            if span.len == 0 { Ok(()) } else { device.sync(block, at, span.len, false) }
+        })
     }
 
-    fn mappable(&self, span: &Span, access: Access, site: Site) -> Result<(&'static D, Block, u64), Fault> {
+    /// Checks a span that the host wants to touch, and calls the backend while its memory is kept.
+    fn mappable<R>(
+        &self,
+        span: &Span,
+        access: Access,
+        site: Site,
+        call: impl FnOnce(&'static D, &Block, u64) -> Result<R, Fault>,
+    ) -> Result<R, Fault> {
+        self.within(span.root, site, |body| {
+            let (device, block, at) = self.mappable_block(span, access, site)?;
+            // It may have been freed since it was looked up: then it is not touchable any more.
+            self.touchable_body(body, site)?;
+            call(device, &block, at)
+        })
+    }
+
+    fn mappable_block(
+        &self,
+        span: &Span,
+        access: Access,
+        site: Site,
+    ) -> Result<(&'static D, Block, u64), Fault> {
         let known = self.usable(span, access, Usage::MAPPING, site)?;
-        self.touchable(span.root, site)?;
         if !known.kind.contains(MemoryType::HOST_VISIBLE) {
             let bits = [MemoryType::HOST_VISIBLE.bits() as u64, known.kind.bits() as u64];
             return Err(Fault::caller(Kind::PermissionDenied, site, Why::Bits, bits));
         }
         let (block, at) = self.block_of(span.root)?;
         Ok((self.device(known.device, site)?, block, at + span.offset))
-    }
-
-    /// Shows host memory to a device. A range inside one that is registered already shares it and counts; one that
-    /// sticks out of it is refused.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for length 0, a range past the last address or a partial overlap; what the backend says.
-    ///
-    /// # Safety
-    /// The memory stays allocated until it is unregistered and all work that uses it has ended.
-    #[allow(unsafe_code)]
-    pub unsafe fn register(
-        &self,
-        device: usize,
-        host: *mut u8,
-        len: u64,
-        access: Access,
-    ) -> Result<Handle<Record>, Fault> {
-        let owner = self.device(device, Site::Register)?;
-        let range = Range::of(host as u64, len, 0).filter(|_| !host.is_null()).ok_or(Fault::caller(
-            Kind::InvalidArgument,
-            Site::Register,
-            Why::Overflow,
-            [host as u64, len],
-        ))?;
-        let (_, set) = self.space(registrations_key(device))?;
-        if let Some(held) = set.ranges.find(range.start) {
-            if range.end > held.end {
-                let at = [range.start, held.start];
-                return Err(Fault::caller(Kind::InvalidArgument, Site::Register, Why::Overlap, at));
-            }
-            if let Some(handle) = self.records.current(held.slot)
-                && self.retain(handle).is_ok()
-            {
-                return Ok(handle);
-            }
-        }
-        let block = owner.register(host, len, access.bits())?;
-        self.enter_record(NewRecord {
-            device,
-            block: Block { base: host as u64, ..block },
-            len,
-            kind: (MemoryType::HOST_LOCAL | MemoryType::DEVICE_VISIBLE).bits(),
-            access: access.bits(),
-            usage: Usage::ALL.bits(),
-            origin: Origin::Registered,
-            user: block.base as usize,
-            undo: |owner, record| {
-                owner.unregister(&Block { base: record.user.load(Relaxed) as u64, ..record.block() })
-            },
-        })
-        .map_err(|fault| Fault { kind: Kind::InvalidArgument, site: Site::Register, ..fault })
-    }
-
-    /// One registration less of the range that holds the address; the last one ends it once nothing can use it.
-    ///
-    /// # Errors
-    /// `InvalidArgument` if nothing there is registered; what the backend says.
-    pub fn unregister(&self, device: usize, host: *const u8) -> Result<(), Fault> {
-        let unknown = Fault::caller(Kind::InvalidArgument, Site::Register, Why::Address, [host as u64, 0]);
-        let (_, set) = self.known_space(registrations_key(device)).ok_or(unknown)?;
-        let held = set.ranges.find(host as u64).ok_or(unknown)?;
-        let record = self.records.current(held.slot).ok_or(unknown)?;
-        self.release(record).map_err(|fault| if fault.kind == Kind::InvalidHandle { unknown } else { fault })
     }
 }
 
@@ -148,7 +104,8 @@ impl<D: Device, E: Env> Runtime<D, E> {
     ///
     /// # Errors
     /// `Unsupported` if the device does not reach process memory; `OutOfRange` if `host` is less aligned than the device
-    /// needs; `InvalidArgument` for a null pointer or a range past the last address; `ResourceExhausted`.
+    /// needs; `InvalidArgument` for a null pointer, a range past the last address or one that overlaps other memory;
+    /// `ResourceExhausted`.
     ///
     /// # Safety
     /// The memory stays allocated, and is used by nobody else in a way that `want.access` forbids, until `release`.
@@ -176,7 +133,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         if !base.is_multiple_of(want.align.max(1)) {
             return Err(Fault::caller(Kind::OutOfRange, Site::Register, Why::Multiple, [base, want.align]));
         }
-        let handle = self.enter_record(NewRecord {
+        self.enter_record(NewRecord {
             device,
             block: Block { base, len: want.len, native: 0 },
             len: want.len,
@@ -185,17 +142,14 @@ impl<D: Device, E: Env> Runtime<D, E> {
             usage: if want.usage == 0 { Usage::ALL.bits() } else { want.usage },
             origin: Origin::Wrapped,
             user: 0,
+            release,
             undo: |_, record| {
                 if let Some(release) = record.take_release() {
                     release.0(release.1);
                 }
                 Ok(())
             },
-        })?;
-        if let (Some(release), Some(record)) = (release, self.records.get(handle)) {
-            record.set_release(release);
-        }
-        Ok(handle)
+        })
     }
 
     /// Whether a record still waits for its last use after its owner freed it.

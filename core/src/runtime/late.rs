@@ -6,7 +6,7 @@ use super::Runtime;
 use crate::{
     device::Device,
     env::{Env, Lock, Mutex},
-    handle::Handle,
+    handle::{Handle, Pins},
     timeline::{Look, Point},
     word::Word64,
 };
@@ -99,16 +99,16 @@ impl<L: Lock> LateList<L> {
 }
 
 impl<D: Device, E: Env> Runtime<D, E> {
-    fn late_link(&self, item: LateItem) -> Option<&'static LateLink> {
+    fn late_link(&self, item: LateItem) -> Option<(&'static LateLink, &'static Pins)> {
         match item {
-            LateItem::Record(slot) => self.records.body(slot).map(|r| &r.late),
-            LateItem::Program(slot) => self.programs.body(slot).map(|p| &p.late),
+            LateItem::Record(slot) => self.records.body(slot).map(|r| (&r.late, &r.pins)),
+            LateItem::Program(slot) => self.programs.body(slot).map(|p| (&p.late, &p.pins)),
         }
     }
 
     /// Puts an item on the list; its link was `begin`ned.
     pub(crate) fn be_late(&self, item: LateItem) {
-        let Some(link) = self.late_link(item) else { return };
+        let Some((link, _)) = self.late_link(item) else { return };
         self.late.count.fetch_add(1, SeqCst);
         self.bell.interest.fetch_add(1, SeqCst);
         self.late.head.with(|head| {
@@ -179,7 +179,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         }
         let mut at = self.late.head.with(core::mem::take);
         while let Some(item) = LateItem::from_number(at) {
-            let Some(link) = self.late_link(item) else { break };
+            let Some((link, pins)) = self.late_link(item) else { break };
             at = link.next();
             let ready = self.late_point(link);
             if ready == Some(true) {
@@ -189,7 +189,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
                 self.late.count.fetch_sub(1, AcqRel);
                 self.bell.interest.fetch_sub(1, Relaxed);
                 self.keep_open(item);
-            } else if ready == Some(true) && self.late_over(link) {
+            } else if ready == Some(true) && self.late_over(link) && pins.end_if_free() {
                 self.late.count.fetch_sub(1, AcqRel);
                 self.bell.interest.fetch_sub(1, Relaxed);
                 match item {

@@ -6,7 +6,7 @@
 //! is read back as what it was.
 #![allow(unsafe_code)]
 
-use super::{Runtime, late::LateItem};
+use super::{ReleaseFn, Runtime, late::LateItem};
 use crate::{
     bits::{Access, MemoryType, Usage},
     device::{Block, Device, Want},
@@ -15,6 +15,7 @@ use crate::{
     handle::Handle,
     ranges::{Meet, Range, Ranges, enter},
     record::{Origin, Record, Space, state},
+    sync::fence,
 };
 use core::sync::atomic::Ordering::*;
 
@@ -59,6 +60,7 @@ pub(crate) struct NewRecord<D> {
     pub(crate) usage: u32,
     pub(crate) origin: Origin,
     pub(crate) user: usize,
+    pub(crate) release: Option<(ReleaseFn, *mut ())>,
     pub(crate) undo: Undo<D>,
 }
 
@@ -96,6 +98,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
             usage: want.usage,
             origin: Origin::Own,
             user: 0,
+            release: None,
             undo: |owner, record| if record.len.get() == 0 { Ok(()) } else { owner.free(&record.block()) },
         })
     }
@@ -112,15 +115,18 @@ impl<D: Device, E: Env> Runtime<D, E> {
             }
             other => other?,
         };
-        let short = block.len < want.len || block.base.checked_add(block.len).is_none();
-        if short || block.base == 0 || !block.base.is_multiple_of(want.align.max(1)) {
+        let wrong = if block.len < want.len {
+            Some((Why::Mismatch, [block.len, want.len]))
+        } else if block.base == 0 || block.base.checked_add(block.len).is_none() {
+            Some((Why::Address, [block.base, block.len]))
+        } else if !block.base.is_multiple_of(want.align.max(1)) {
+            Some((Why::Multiple, [block.base, want.align]))
+        } else {
+            None
+        };
+        if let Some((why, values)) = wrong {
             let _ = owner.free(&block);
-            return Err(Fault::backend(
-                Kind::BackendFailure,
-                Site::Allocate,
-                Why::Mismatch,
-                [block.len, want.len],
-            ));
+            return Err(Fault::backend(Kind::BackendFailure, Site::Allocate, why, values));
         }
         Ok(block)
     }
@@ -128,7 +134,32 @@ impl<D: Device, E: Env> Runtime<D, E> {
     /// Enters memory that the backend gave or the caller lent; on failure it is given back.
     pub(crate) fn enter_record(&self, new: NewRecord<D>) -> Result<Handle<Record>, Fault> {
         let owner = self.device(new.device, Site::Allocate)?;
-        let entered = self.records.insert::<E>(|record, _| {
+        let Some((handle, record)) = self.reserve(&new) else {
+            // No slot, so no record: give back by a record of its own.
+            let own = <Record as crate::handle::Body>::NEW;
+            own.base.set(new.block.base);
+            own.len.set(new.len);
+            own.native.set(new.block.native);
+            own.user.store(new.user, Relaxed);
+            let _ = (new.undo)(owner, &own);
+            return Err(Fault::full(Site::Allocate, self.records.used() as u64));
+        };
+        if let Err(fault) = self.enter_range(record, handle, new.origin) {
+            let _ = (new.undo)(owner, record);
+            self.unreserve(handle, record);
+            return Err(fault);
+        }
+        if let Some(release) = new.release {
+            record.set_release(release);
+        }
+        self.count(record, true);
+        record.state.store(state::LIVE, Release);
+        Ok(handle)
+    }
+
+    /// A record that nobody may use yet, with one reference; `None` if no slot is left.
+    pub(crate) fn reserve(&self, new: &NewRecord<D>) -> Option<(Handle<Record>, &'static Record)> {
+        let handle = self.records.insert::<E>(|record, _| {
             record.base.set(new.block.base);
             record.len.set(new.len);
             record.native.set(new.block.native);
@@ -145,43 +176,33 @@ impl<D: Device, E: Env> Runtime<D, E> {
             record.commit_value.set(0);
             record.whole.set(0);
             record.state.store(state::RESERVED, Release);
-        });
-        let Some(handle) = entered else {
-            // No slot, so no record: give back by a record of its own.
-            let own = <Record as crate::handle::Body>::NEW;
-            own.base.set(new.block.base);
-            own.len.set(new.len);
-            own.native.set(new.block.native);
-            own.user.store(new.user, Relaxed);
-            let _ = (new.undo)(owner, &own);
-            return Err(Fault::full(Site::Allocate, self.records.used() as u64));
-        };
-        let Some(record) = self.records.get(handle) else { return Err(Self::bug(Site::Allocate)) };
-        if let Err(fault) = self.enter_range(record, handle, new.origin) {
-            let _ = (new.undo)(owner, record);
-            self.end_record(handle.slot());
-            return Err(fault);
-        }
-        self.count(record, true);
-        record.state.store(state::LIVE, Release);
-        Ok(handle)
+        })?;
+        Some((handle, self.records.body(handle.slot())?))
+    }
+
+    /// Gives a record back whose memory never came to be, or is another record's. Only whoever ended its pins, or made
+    /// it.
+    pub(crate) fn unreserve(&self, handle: Handle<Record>, record: &'static Record) {
+        record.state.store(state::GONE, Release);
+        self.records.end(handle);
+        self.records.reuse(handle.slot());
     }
 
     fn enter_range(&self, record: &Record, handle: Handle<Record>, origin: Origin) -> Result<(), Fault> {
         let range = Range::of(record.base.get(), record.len.get(), handle.slot());
         let Some(range) = range.filter(|_| origin != Origin::Part) else { return Ok(()) };
         let device = record.device.load(Relaxed) as usize;
-        let key = match origin {
-            Origin::Registered => registrations_key(device),
-            _ => self.space_key(device, record.kind.load(Relaxed))?,
-        };
-        let (slot, space) = self.space(key)?;
+        let (slot, space) = self.space(self.space_key(device, record.kind.load(Relaxed))?)?;
         record.space.store(slot + 1, Relaxed);
         let gone = |slot| self.records.body(slot).is_none_or(Record::leaving);
         enter(&space.ranges, range, gone).map_err(|met| match met {
             Meet::Full => Fault::full(Site::Allocate, self.records.used() as u64),
             Meet::Range(held) => {
-                Fault::backend(Kind::BackendFailure, Site::Allocate, Why::Overlap, [range.start, held.start])
+                let at = [range.start, held.start];
+                match origin {
+                    Origin::Own => Fault::backend(Kind::BackendFailure, Site::Allocate, Why::Overlap, at),
+                    _ => Fault::caller(Kind::InvalidArgument, Site::Register, Why::Overlap, at),
+                }
             }
         })
     }
@@ -235,7 +256,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
             usage: Usage::from_bits_retain(body.usage.load(Relaxed)),
         };
         let whole = Handle::from_raw(body.whole.get());
-        core::sync::atomic::fence(Acquire);
+        fence(Acquire);
         if !live || !self.records.live(record) {
             return Err(stale);
         }
@@ -276,11 +297,13 @@ impl<D: Device, E: Env> Runtime<D, E> {
     }
 
     fn find_in(&self, key: u64, address: u64) -> Option<Allocation> {
-        let (_, space) = self.known_space(key)?;
-        let range = space.ranges.find(address)?;
-        let known = self.allocation(self.records.current(range.slot)?).ok()?;
-        // The map may be a moment behind: the record has the last word.
-        (known.base..known.base + known.len).contains(&address).then_some(known)
+        let (space, at) = self.known_space(key)?;
+        let range = at.ranges.find(address)?;
+        let record = self.records.current(range.slot)?;
+        // The map may be a moment behind: the record has the last word, on its space too.
+        let here = self.records.body(range.slot)?.space.load(Acquire) == space + 1;
+        let known = self.allocation(record).ok()?;
+        (here && (known.base..known.base + known.len).contains(&address)).then_some(known)
     }
 
     /// Every live piece of memory, in the order of address spaces and addresses; pieces without an address are left out.
@@ -297,25 +320,33 @@ impl<D: Device, E: Env> Runtime<D, E> {
         }
     }
 
+    /// Keeps the record's turn on while `f` is inside: neither its memory nor its slot goes meanwhile.
+    pub(crate) fn within<R>(
+        &self,
+        record: Handle<Record>,
+        site: Site,
+        f: impl FnOnce(&'static Record) -> Result<R, Fault>,
+    ) -> Result<R, Fault> {
+        let stale = Fault::stale(site, record.raw());
+        let body = self.records.get(record).ok_or(stale)?;
+        if !body.pins.pin() {
+            return Err(stale);
+        }
+        // The turn may have ended before the pin, which then keeps the next one.
+        let result = if self.records.live(record) { f(body) } else { Err(stale) };
+        self.leave(&body.pins);
+        result
+    }
+
     /// One reference more to a root.
     ///
     /// # Errors
     /// `InvalidHandle`.
     pub fn retain(&self, record: Handle<Record>) -> Result<(), Fault> {
-        let stale = Fault::stale(Site::Subspan, record.raw());
-        let body = self.records.get(record).ok_or(stale)?;
-        if body.refs.fetch_update(AcqRel, Relaxed, |n| (n > 0).then(|| n + 1)).is_err() {
-            return Err(stale);
-        }
-        if self.allocation(record).is_ok() {
-            return Ok(());
-        }
-        if self.records.live(record) {
-            let _ = self.release(record);
-        } else if let Some(next) = self.records.current(record.slot()) {
-            let _ = self.release(next); // The slot went to its next turn, and that turn was retained: undo.
-        }
-        Err(stale)
+        self.within(record, Site::Subspan, |body| {
+            let live = (state::PENDING..=state::CLOSING).contains(&body.state.load(Acquire));
+            if live && body.retain() { Ok(()) } else { Err(Fault::stale(Site::Subspan, record.raw())) }
+        })
     }
 
     /// One reference less; the last one frees the memory once nothing can use it any more. What the backend says of a
@@ -324,12 +355,9 @@ impl<D: Device, E: Env> Runtime<D, E> {
     /// # Errors
     /// `InvalidHandle`; what the backend says, and then the memory is live again with one reference.
     pub fn release(&self, record: Handle<Record>) -> Result<(), Fault> {
-        let body = self.records.get(record).ok_or(Fault::stale(Site::Free, record.raw()))?;
-        match body.refs.fetch_update(AcqRel, Relaxed, |n| n.checked_sub(1)) {
-            Ok(1) => self.free(record),
-            Ok(_) => Ok(()),
-            Err(_) => Err(Fault::stale(Site::Free, record.raw())),
-        }
+        let stale = Fault::stale(Site::Free, record.raw());
+        let last = self.within(record, Site::Free, |body| body.release().ok_or(stale))?;
+        if last { self.free(record) } else { Ok(()) }
     }
 
     /// Frees memory whoever else refers to it; their handles are stale from here on. As [`Runtime::release`] else.
@@ -337,22 +365,25 @@ impl<D: Device, E: Env> Runtime<D, E> {
     /// # Errors
     /// As [`Runtime::release`].
     pub fn free(&self, record: Handle<Record>) -> Result<(), Fault> {
-        let stale = Fault::stale(Site::Free, record.raw());
-        let body = self.records.get(record).ok_or(stale)?;
-        if !body.go(state::LIVE, state::LATE) && !body.go(state::PENDING, state::LATE) {
-            return Err(stale);
-        }
-        self.uncommit(body);
+        let body = self.within(record, Site::Free, |body| {
+            if body.go(state::PENDING, state::LATE) {
+                self.uncommit(body);
+            } else if !body.go(state::LIVE, state::LATE) {
+                return Err(Fault::stale(Site::Free, record.raw()));
+            }
+            Ok(body)
+        })?;
+        // From here on the turn is this call's to end, or the late list's.
         body.late.begin();
-        if self.late_over(&body.late) {
+        if self.late_over(&body.late) && body.pins.end_if_free() {
             return self.give_back_now(record.slot(), body);
         }
         self.be_late(LateItem::Record(record.slot()));
         Ok(())
     }
 
-    /// Freed before its queue came to allocate it: nobody looks at that point any more.
-    fn uncommit(&self, body: &Record) {
+    /// No longer pending: nobody looks at that point any more. Whoever ended that state does it, so it is done once.
+    pub(crate) fn uncommit(&self, body: &Record) {
         let timeline = Handle::from_raw(body.commit_timeline.get());
         if timeline != Handle::NULL {
             body.commit_timeline.set(0);
@@ -360,27 +391,36 @@ impl<D: Device, E: Env> Runtime<D, E> {
         }
     }
 
-    /// To the device's pool, or to the backend outside every lock. Refused, the memory is live again.
+    /// To the device's pool, or to the backend outside every lock; of memory whose pins have ended. Refused, the memory is
+    /// live again.
     fn give_back_now(&self, slot: u32, body: &'static Record) -> Result<(), Fault> {
-        body.state.store(state::FREEING, Release);
-        if self.keep(slot, body) {
+        let registered = body.origin.load(Relaxed) == Origin::Registered as u32;
+        let moved = body.state.swap(state::FREEING, AcqRel) == state::MOVED;
+        if !moved && self.keep(slot, body) {
             self.count(body, false);
             return Ok(());
         }
-        if let Err(fault) = self.undo(body) {
-            body.refs.store(1, Relaxed);
-            body.state.store(state::LIVE, Release);
-            return Err(fault);
+        let undone = if moved { Ok(()) } else { self.undo(body) };
+        if undone.is_ok() && !moved {
+            self.leave_map(slot, body);
+            self.count(body, false);
         }
-        self.leave_map(slot, body);
-        self.count(body, false);
         let whole = Handle::from_raw(body.whole.get());
-        self.end_record(slot);
-        if whole != Handle::NULL {
+        if undone.is_ok() {
+            self.end_record(slot);
+        } else {
+            body.refs.store(1, Relaxed);
+            body.pins.reset();
+            body.state.store(state::LIVE, Release);
+        }
+        if registered {
+            self.bell.ring::<E>(); // Whoever registers the range again waits for this.
+        }
+        if undone.is_ok() && whole != Handle::NULL {
             // It may have been freed whoever used it: then there is nothing to let go of.
             let _ = self.release(whole);
         }
-        Ok(())
+        undone
     }
 
     /// The backend's own free.
@@ -398,14 +438,14 @@ impl<D: Device, E: Env> Runtime<D, E> {
         }
     }
 
-    /// The turn of a record whose memory is gone is over.
+    /// The turn of a record whose memory is gone, and whose pins have ended, is over.
     pub(super) fn end_record(&self, slot: u32) {
-        if let Some(body) = self.records.body(slot) {
-            body.state.store(state::GONE, Release);
-        }
+        let Some(body) = self.records.body(slot) else { return };
+        body.state.store(state::GONE, Release);
         if let Some(handle) = self.records.current(slot) {
             self.records.end(handle);
         }
+        body.pins.reset();
         self.records.reuse(slot);
     }
 
@@ -424,11 +464,6 @@ impl<D: Device, E: Env> Runtime<D, E> {
 
 /// The space of process addresses.
 const PROCESS_KEY: u64 = 3 << 32;
-
-/// Registrations overlap allocations, so each device's are a set of their own.
-pub(crate) fn registrations_key(device: usize) -> u64 {
-    2 << 32 | device as u64
-}
 
 /// Zero bits filled in.
 pub(super) fn canonical(want: &Want, seen_by_host: bool) -> Want {

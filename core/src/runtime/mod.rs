@@ -23,6 +23,7 @@ mod pool;
 mod program;
 mod pump;
 mod queue;
+mod register;
 mod sequence;
 mod signal;
 mod statistics;
@@ -56,9 +57,10 @@ use crate::{
     fault::{Fault, Site, Why},
     handle::Table,
     record::{Record, Space},
+    sync::AtomicU32,
     timeline::{Bell, Failures, Timeline},
 };
-use core::sync::atomic::AtomicU32;
+use core::sync::atomic::AtomicU32 as Counter;
 use late::LateList;
 use node::Nodes;
 use pool::PoolSlot;
@@ -85,7 +87,7 @@ pub struct Runtime<D: Device, E: Env> {
     pub(crate) pump: Mutex<E::Lock, ()>,
     pub(crate) signalling: Mutex<E::Lock, ()>,
     pub(crate) spacing: Mutex<E::Lock, ()>,
-    pub(crate) refused: AtomicU32,
+    pub(crate) refused: Counter,
     /// Somebody wanted to pump while another did.
     pub(crate) missed: AtomicU32,
 }
@@ -112,7 +114,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
             pump: Mutex::new(()),
             signalling: Mutex::new(()),
             spacing: Mutex::new(()),
-            refused: AtomicU32::new(0),
+            refused: Counter::new(0),
             missed: AtomicU32::new(0),
         }
     }

@@ -33,6 +33,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
             usage: whole.usage.bits(),
             origin: Origin::Part,
             user: 0,
+            release,
             undo: |_, record| {
                 if let Some(release) = record.take_release() {
                     release.0(release.1);
@@ -45,9 +46,6 @@ impl<D: Device, E: Env> Runtime<D, E> {
             return made;
         };
         record.whole.set(span.root.raw());
-        if let Some(release) = release {
-            record.set_release(release);
-        }
         made
     }
 

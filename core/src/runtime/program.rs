@@ -1,4 +1,5 @@
-//! Programs and their kernels. Unloading waits for the last use, like freed memory.
+//! Programs and their kernels. Unloading waits for the last use, like freed memory: work that was submitted, and calls
+//! that are inside the backend with the program, which pin it.
 //!
 //! # Safety
 //! `ProgramRecord::undo` holds a function of this runtime's device type, written by `load` of the same runtime.
@@ -12,11 +13,12 @@ use crate::{
     device::{Block, Device, Kernel, Param, Programs, SymbolKind},
     env::Env,
     fault::{Fault, Kind, Site, Why},
-    handle::{Body, Handle},
+    handle::{Body, Handle, Pins},
     record::state,
+    sync::{AtomicU32, AtomicUsize, fence},
     word::Word64,
 };
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::Ordering::*;
 
 type Undo<D> = fn(&D, u64) -> Result<(), Fault>;
 
@@ -26,6 +28,8 @@ pub struct ProgramRecord {
     pub(crate) device: AtomicU32,
     pub(crate) native: Word64,
     undo: AtomicUsize,
+    /// Calls that are inside the backend with it.
+    pub(crate) pins: Pins,
     pub(crate) late: LateLink,
 }
 
@@ -35,6 +39,7 @@ impl Body for ProgramRecord {
         device: AtomicU32::new(0),
         native: Word64::new(0),
         undo: AtomicUsize::new(0),
+        pins: Pins::NEW,
         late: LateLink::NEW,
     };
     const KIND: u8 = 5;
@@ -87,6 +92,23 @@ impl<D: Device, E: Env> Runtime<D, E> {
         Ok((self.device(body.device.load(Relaxed) as usize, site)?, body))
     }
 
+    /// Keeps a program loaded while `f` is inside the backend with it.
+    fn with_program<R>(
+        &self,
+        program: Handle<ProgramRecord>,
+        site: Site,
+        f: impl FnOnce(&'static D, &'static ProgramRecord) -> Result<R, Fault>,
+    ) -> Result<R, Fault> {
+        let (owner, body) = self.program(program, site)?;
+        if !body.pins.pin() {
+            return Err(Fault::stale(site, program.raw()));
+        }
+        // Looked at again: what was pinned may be the slot's next turn, or a program that is to go.
+        let result = self.program(program, site).and_then(|_| f(owner, body));
+        self.leave(&body.pins);
+        result
+    }
+
     /// A kernel by handle; stale as soon as its program is unloaded.
     ///
     /// # Errors
@@ -111,12 +133,12 @@ impl<D: Device, E: Env> Runtime<D, E> {
     /// # Errors
     /// `InvalidHandle`; what the backend says if it is unloaded at once, and then the program is live again.
     pub fn unload(&self, program: Handle<ProgramRecord>) -> Result<(), Fault> {
-        let (_, body) = self.program(program, Site::Unload)?;
-        if body.state.compare_exchange(state::LIVE, state::LATE, AcqRel, Relaxed).is_err() {
-            return Err(Fault::stale(Site::Unload, program.raw()));
-        }
+        let body = self.with_program(program, Site::Unload, |_, body| {
+            let late = body.state.compare_exchange(state::LIVE, state::LATE, AcqRel, Relaxed);
+            late.map(|_| body).map_err(|_| Fault::stale(Site::Unload, program.raw()))
+        })?;
         body.late.begin();
-        if self.late_over(&body.late) {
+        if self.late_over(&body.late) && body.pins.end_if_free() {
             return self.unload_body(program.slot(), body);
         }
         self.be_late(LateItem::Program(program.slot()));
@@ -130,12 +152,14 @@ impl<D: Device, E: Env> Runtime<D, E> {
         }
     }
 
+    /// The backend's own unload, of a program whose pins have ended.
     fn unload_body(&self, slot: u32, body: &'static ProgramRecord) -> Result<(), Fault> {
         let device = self.device(body.device.load(Relaxed) as usize, Site::Unload)?;
         // SAFETY: `undo` was stored from an `Undo<D>` of this runtime's `D`.
         let undo = unsafe { core::mem::transmute::<usize, Undo<D>>(body.undo.load(Relaxed)) };
         let Some(handle) = self.programs.current(slot) else { return Err(Self::bug(Site::Unload)) };
         if let Err(fault) = undo(device, body.native.get()) {
+            body.pins.reset();
             body.state.store(state::LIVE, Release);
             return Err(fault);
         }
@@ -150,6 +174,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         }
         body.state.store(state::GONE, Release);
         self.programs.end(handle);
+        body.pins.reset();
         self.programs.reuse(slot);
         Ok(())
     }
@@ -189,18 +214,20 @@ impl<D: Programs, E: Env> Runtime<D, E> {
         name: &[u8],
         layout: &[Param],
     ) -> Result<Handle<KernelRecord>, Fault> {
-        let (owner, body) = self.program(program, Site::Kernel)?;
-        let kernel = owner.kernel(body.native.get(), name, layout)?;
-        let entered = self.kernels.insert::<E>(|k, _| {
-            k.program.set(program.raw());
-            k.native.set(kernel.native);
-            k.device.store(body.device.load(Relaxed), Relaxed);
-            k.args_len.store(kernel.args_len, Relaxed);
-            k.params.store(kernel.params, Relaxed);
-            k.group_max.store(kernel.group_max, Relaxed);
-            k.shared_static.store(kernel.shared_static, Relaxed);
-        });
-        entered.ok_or(Fault::full(Site::Kernel, self.kernels.used() as u64))
+        self.with_program(program, Site::Kernel, |owner, body| {
+            let kernel = owner.kernel(body.native.get(), name, layout)?;
+            // Still pinned, so that the unload that ends all kernels of the program meets this one too.
+            let entered = self.kernels.insert::<E>(|k, _| {
+                k.program.set(program.raw());
+                k.native.set(kernel.native);
+                k.device.store(body.device.load(Relaxed), Relaxed);
+                k.args_len.store(kernel.args_len, Relaxed);
+                k.params.store(kernel.params, Relaxed);
+                k.group_max.store(kernel.group_max, Relaxed);
+                k.shared_static.store(kernel.shared_static, Relaxed);
+            });
+            entered.ok_or(Fault::full(Site::Kernel, self.kernels.used() as u64))
+        })
     }
 
     /// Address and size of a global by name.
@@ -208,8 +235,7 @@ impl<D: Programs, E: Env> Runtime<D, E> {
     /// # Errors
     /// `NotFound`; `SymbolKind` if the name is a kernel's.
     pub fn global(&self, program: Handle<ProgramRecord>, name: &[u8]) -> Result<Block, Fault> {
-        let (owner, body) = self.program(program, Site::Global)?;
-        owner.global(body.native.get(), name)
+        self.with_program(program, Site::Global, |owner, body| owner.global(body.native.get(), name))
     }
 
     /// Symbol number `index`: writes its name (a prefix if `out` is short), answers the name's length and the kind.
@@ -222,8 +248,7 @@ impl<D: Programs, E: Env> Runtime<D, E> {
         index: u32,
         out: &mut [u8],
     ) -> Result<Option<(usize, SymbolKind)>, Fault> {
-        let (owner, body) = self.program(program, Site::Symbols)?;
-        owner.symbol(body.native.get(), index, out)
+        self.with_program(program, Site::Symbols, |owner, body| owner.symbol(body.native.get(), index, out))
     }
 
     /// The kernel's parameters (as many as fit) and how many there are.
@@ -231,8 +256,7 @@ impl<D: Programs, E: Env> Runtime<D, E> {
     /// # Errors
     /// What the backend says; `InvalidHandle`.
     pub fn params(&self, kernel: Handle<KernelRecord>, out: &mut [Param]) -> Result<usize, Fault> {
-        let info = self.kernel_info(kernel)?;
-        self.device(info.device, Site::Kernel)?.params(info.kernel.native, out)
+        self.with_kernel(kernel, Site::Kernel, |owner, native| owner.params(native, out))
     }
 
     /// The number of work-items in a group that uses the device best with so much dynamic shared memory.
@@ -240,7 +264,28 @@ impl<D: Programs, E: Env> Runtime<D, E> {
     /// # Errors
     /// What the backend says; `InvalidHandle`.
     pub fn occupancy(&self, kernel: Handle<KernelRecord>, shared: u64) -> Result<u32, Fault> {
-        let info = self.kernel_info(kernel)?;
-        self.device(info.device, Site::Occupancy)?.occupancy(info.kernel.native, shared)
+        self.with_kernel(kernel, Site::Occupancy, |owner, native| owner.occupancy(native, shared))
+    }
+
+    /// Keeps a kernel's program loaded while `f` is inside the backend with the kernel.
+    fn with_kernel<R>(
+        &self,
+        kernel: Handle<KernelRecord>,
+        site: Site,
+        f: impl FnOnce(&'static D, u64) -> Result<R, Fault>,
+    ) -> Result<R, Fault> {
+        let stale = Fault::stale(site, kernel.raw());
+        let body = self.kernels.get(kernel).ok_or(stale)?;
+        let (program, native) = (Handle::from_raw(body.program.get()), body.native.get());
+        fence(Acquire);
+        if !self.kernels.live(kernel) {
+            return Err(stale);
+        }
+        let mut inside = false;
+        let result = self.with_program(program, site, |owner, _| {
+            inside = true;
+            f(owner, native)
+        });
+        if inside { result } else { Err(stale) }
     }
 }

@@ -10,9 +10,10 @@ use crate::{
     device::{Device, Gauge, Hint, Pace},
     env::{Deadline, Env},
     fault::Fault,
+    sync::fence,
     timeline::{Failure, wake},
 };
-use core::sync::atomic::{Ordering::*, fence};
+use core::sync::atomic::Ordering::*;
 
 /// When to pump next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,14 +142,16 @@ impl<D: Device, E: Env> Runtime<D, E> {
                 lane.gauge.poll();
             }
             self.settle(lane);
-            match lane.order {
+            let full = match lane.order {
                 Order::InOrder => self.move_in_order(lane),
                 Order::Free => self.move_free(lane),
-            }
+            };
             self.settle(lane);
             self.give_signals(lane);
             let next = match poll_ns {
                 Some(ns) if !lane.idle() => Next::In(ns),
+                // Full of native waits, whose ends nobody tells of: what it has been given to tell of has ended.
+                _ if full && lane.time.reached(lane.time.handed.get()) => Next::In(ON_REQUEST_NS),
                 _ if lane.drained() && !lane.closing => Next::Idle,
                 _ => Next::Told,
             };
@@ -172,8 +175,8 @@ impl<D: Device, E: Env> Runtime<D, E> {
         self.bell.interest.fetch_sub(1, Relaxed);
     }
 
-    /// Hands over from the front until something has to wait.
-    fn move_in_order(&self, lane: &mut LaneState<D>) {
+    /// Hands over from the front until something has to wait. Whether it is the backend that has no place.
+    fn move_in_order(&self, lane: &mut LaneState<D>) -> bool {
         while let Some(node) = lane.held.pop() {
             if let Some(cause) = self.queue_failure(lane) {
                 self.fail_held(lane, node, &cause);
@@ -182,18 +185,20 @@ impl<D: Device, E: Env> Runtime<D, E> {
             let value = node.value();
             match self.try_node(lane, &node, value) {
                 Ok(Handed::Taken) => self.after_hand_over(lane, node),
-                Ok(Handed::Hold) => {
+                Ok(kept @ (Handed::Hold | Handed::Full)) => {
                     lane.held.push_front(node);
-                    return;
+                    return matches!(kept, Handed::Full);
                 }
                 Ok(Handed::Dead(failure)) => self.refuse(lane, node, failure),
                 Err(fault) => self.refuse(lane, node, self.failures.keep(&fault)),
             }
         }
+        false
     }
 
-    /// Hands over whatever can go; the rest keeps its order.
-    fn move_free(&self, lane: &mut LaneState<D>) {
+    /// Hands over whatever can go; the rest keeps its order. Whether the backend had no place for some of it.
+    fn move_free(&self, lane: &mut LaneState<D>) -> bool {
+        let mut full = false;
         let mut all = core::mem::replace(&mut lane.held, NodeList::NEW);
         let mut behind = false; // The operation before it in its list stayed.
         while let Some(mut node) = all.pop() {
@@ -212,7 +217,8 @@ impl<D: Device, E: Env> Runtime<D, E> {
                         self.after_hand_over(lane, node);
                         continue;
                     }
-                    Ok(Handed::Hold) => {
+                    Ok(kept @ (Handed::Hold | Handed::Full)) => {
+                        full |= matches!(kept, Handed::Full);
                         behind = place == Place::Before;
                         lane.held.push(node);
                         continue;
@@ -230,6 +236,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
             self.failures.drop(failure);
             self.let_go(node);
         }
+        full
     }
 
     /// Never hinted as followed by more: what follows may have to stay held, and nobody would start this one.
@@ -317,5 +324,6 @@ pub(crate) fn poll_ns(pace: Pace) -> Option<u64> {
     }
 }
 
-/// A lane that tells only of what it was asked to tell is looked at so often while somebody waits for the rest.
+/// A lane that tells only of what it was asked to tell is looked at so often while somebody waits for the rest, and one
+/// that is full of what it does not tell of.
 const ON_REQUEST_NS: u64 = 100_000;

@@ -85,7 +85,6 @@ impl<D: Device, E: Env> Runtime<D, E> {
         };
         let queue = self.lanes.insert::<E>(|queue, handle| {
             time.lane.store(handle.slot() + 1, Release);
-            queue.pins.reset();
             queue.cell.with(|cell| cell.put(state));
         });
         queue.ok_or(Fault::full(Site::Queue, self.lanes.used() as u64))

@@ -61,7 +61,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         let mut failed = None;
         match ready {
             Handed::Taken => self.start(lane, run, around)?,
-            Handed::Hold => {
+            Handed::Hold | Handed::Full => {
                 let nodes = self.nodes_of(lane, run, 0..count, around.waits, around.signals)?;
                 self.push_held(lane, nodes);
                 if lane.order == Order::InOrder {

@@ -41,33 +41,42 @@ impl<D: Device, E: Env> Runtime<D, E> {
     /// # Errors
     /// `InvalidHandle` if it is gone.
     pub fn retain_timeline(&self, timeline: Handle<Timeline>) -> Result<(), Fault> {
-        let time = self.time(timeline, Site::Timeline)?;
-        if !time.retain() {
-            return Err(Fault::stale(Site::Timeline, timeline.raw()));
+        let retained = self.within_timeline(timeline, Timeline::retain);
+        if retained == Some(true) { Ok(()) } else { Err(Fault::stale(Site::Timeline, timeline.raw())) }
+    }
+
+    /// Keeps a timeline's slot from its next turn while `f` is inside; `None`: its turn is over.
+    fn within_timeline<R>(
+        &self,
+        timeline: Handle<Timeline>,
+        f: impl FnOnce(&'static Timeline) -> R,
+    ) -> Option<R> {
+        let time = self.timelines.get(timeline)?;
+        if !time.pins.pin() {
+            return None;
         }
-        if !self.timelines.live(timeline) {
-            // The slot went to its next turn in between, and that turn was retained: undo.
-            if let Some(current) = self.timelines.current(timeline.slot()) {
-                self.release_timeline(current);
-            }
-            return Err(Fault::stale(Site::Timeline, timeline.raw()));
+        // The turn may have ended before the pin, which then keeps the next one.
+        let result = self.timelines.live(timeline).then(|| f(time));
+        if time.pins.unpin() {
+            self.recycle_timeline(timeline.slot(), time);
         }
-        Ok(())
+        result
     }
 
     /// One owner less. With the last one the timeline ends: whoever still waits on it gets `Cancelled`.
     pub fn release_timeline(&self, timeline: Handle<Timeline>) {
-        let Some(time) = self.timelines.get(timeline) else { return };
-        if !time.release() {
-            return;
-        }
-        let kept = self.failures.keep(&cancelled(timeline));
-        self.failures.set(time, kept);
-        tell::<E>(time, self.bell);
-        self.end_timeline(timeline, time);
+        self.within_timeline(timeline, |time| {
+            if time.release() {
+                let kept = self.failures.keep(&cancelled(timeline));
+                self.failures.set(time, kept);
+                tell::<E>(time, self.bell);
+                self.end_timeline(timeline, time);
+            }
+        });
     }
 
-    /// Ends the turn of a timeline that nobody owns or watches any more; the last one to leave does it.
+    /// Ends the turn of a timeline that nobody owns or watches any more. The caller is inside, so the slot goes to
+    /// whoever leaves last.
     fn end_timeline(&self, timeline: Handle<Timeline>, time: &'static Timeline) {
         if time.is_left() && self.timelines.end(timeline) && time.pins.end() {
             self.recycle_timeline(timeline.slot(), time);
@@ -76,23 +85,15 @@ impl<D: Device, E: Env> Runtime<D, E> {
 
     /// A held operation waits for a point: the timeline's slot stays until [`Runtime::unwatch`]. `false`: it has ended.
     pub(crate) fn watch(&self, timeline: Handle<Timeline>) -> bool {
-        let Some(time) = self.timelines.get(timeline) else { return false };
-        time.watchers.fetch_add(1, SeqCst);
-        if self.timelines.live(timeline) {
-            return true;
-        }
-        // The slot went to its next turn in between: undo there.
-        if let Some(current) = self.timelines.current(timeline.slot()) {
-            self.unwatch(current);
-        }
-        false
+        self.within_timeline(timeline, |time| time.watchers.fetch_add(1, SeqCst)).is_some()
     }
 
     /// The operation does not wait any more.
     pub(crate) fn unwatch(&self, timeline: Handle<Timeline>) {
-        let Some(time) = self.timelines.get(timeline) else { return };
-        let _ = time.watchers.fetch_update(SeqCst, Relaxed, |n| n.checked_sub(1));
-        self.end_timeline(timeline, time);
+        self.within_timeline(timeline, |time| {
+            let _ = time.watchers.fetch_update(SeqCst, Relaxed, |n| n.checked_sub(1));
+            self.end_timeline(timeline, time);
+        });
     }
 
     /// Gives an ended and unpinned timeline's slot to the next turn. Not while somebody signals or fails it, so that

@@ -14,9 +14,10 @@ use crate::{
     env::Env,
     fault::{Fault, Kind, Site, Why},
     handle::Handle,
+    sync::fence,
     timeline::{Failure, Point, tell},
 };
-use core::sync::atomic::{Ordering::*, fence};
+use core::sync::atomic::Ordering::*;
 
 /// What a wait point asks for.
 enum Need {
@@ -29,8 +30,10 @@ enum Need {
 /// What became of an operation that was to be handed over.
 pub(crate) enum Handed {
     Taken,
-    /// Something is still ahead, or the backend is full.
+    /// Something is still ahead.
     Hold,
+    /// The backend is full.
+    Full,
     /// A wait failed.
     Dead(Failure),
 }
@@ -125,7 +128,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         let due = if may_pass { self.due(lane, value, signals)? } else { None };
         let handed = if may_pass { self.hand_over(lane, &order) } else { Ok(Handed::Hold) };
         let due = match (due, &handed) {
-            (Some(node), Err(_) | Ok(Handed::Hold | Handed::Dead(_))) => {
+            (Some(node), Err(_) | Ok(Handed::Hold | Handed::Full | Handed::Dead(_))) => {
                 self.nodes.give(node);
                 None
             }
@@ -140,7 +143,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
                     self.expect_signals(lane, node);
                 }
             }
-            Handed::Hold => self.hold(lane, &order, signals)?,
+            Handed::Hold | Handed::Full => self.hold(lane, &order, signals)?,
             Handed::Dead(failure) if lane.order == Order::InOrder => {
                 lane.tail = value;
                 self.poison(lane, value, self.failures.share(failure));
@@ -271,7 +274,7 @@ impl<D: Device, E: Env> Runtime<D, E> {
         }
         let step = Step { op: order.op, done: order.value, tell: order.tell, stamp: order.stamp };
         match lane.lane.submit(&[step], order.hint) {
-            Ok(0) => Ok(Handed::Hold),
+            Ok(0) => Ok(Handed::Full),
             Ok(_) => {
                 lane.time.handed.set(order.value);
                 Ok(Handed::Taken)
@@ -289,9 +292,16 @@ impl<D: Device, E: Env> Runtime<D, E> {
                 Need::Dead(failure) => return Ok(Handed::Dead(failure)),
             }
         }
+        // A wait that leaves no room for what follows it must be started by itself.
+        let unfinished = lane.time.handed.get().saturating_sub(lane.time.value.get());
+        let fits = unfinished.saturating_add(waits.len() as u64) < lane.caps.depth.into();
+        let hint = if fits { Hint::More } else { Hint::None };
         for point in waits {
             match self.need(lane, *point) {
-                Need::Native if !self.wait_natively(lane, *point)? => return Ok(Handed::Hold),
+                Need::Native => match self.wait_natively(lane, *point, hint)? {
+                    Handed::Taken => {}
+                    other => return Ok(other),
+                },
                 Need::Dead(failure) => return Ok(Handed::Dead(failure)),
                 _ => {}
             }
@@ -299,26 +309,29 @@ impl<D: Device, E: Env> Runtime<D, E> {
         Ok(Handed::Taken)
     }
 
-    /// Hands a wait for another lane over; that lane is pinned until the backend knows of it. `false`: not now.
-    fn wait_natively(&self, lane: &mut LaneState<D>, point: Point) -> Result<bool, Fault> {
-        let Ok(time) = self.time(point.timeline, Site::Wait) else { return Ok(false) };
+    /// Hands a wait for another lane over; that lane is pinned until the backend knows of it.
+    fn wait_natively(&self, lane: &mut LaneState<D>, point: Point, hint: Hint) -> Result<Handed, Fault> {
+        let Ok(time) = self.time(point.timeline, Site::Wait) else { return Ok(Handed::Hold) };
         let slot = time.lane.load(Acquire);
         let Some(other) = slot.checked_sub(1).and_then(|slot| self.lanes.body(slot)) else {
-            return Ok(false);
+            return Ok(Handed::Hold);
         };
         if !other.pins.pin() {
-            return Ok(false);
+            return Ok(Handed::Hold);
         }
         // Pinned, the lane stays; if it is still that of the point and the point is ahead, its name is good.
         let ahead = time.lane.load(Acquire) == slot && time.look(point.value) == Ok(false);
         let taken = if ahead {
             let after = Op::After { lane: time.native.load(Relaxed), value: point.value };
-            lane.lane.submit(&[Step { op: after, done: 0, tell: false, stamp: false }], Hint::More)
+            let taken = lane.lane.submit(&[Step { op: after, done: 0, tell: false, stamp: false }], hint);
+            taken.map(|n| if n == 1 { Handed::Taken } else { Handed::Full })
+        } else if time.reached(point.value) {
+            Ok(Handed::Taken)
         } else {
-            Ok(time.reached(point.value) as usize)
+            Ok(Handed::Hold)
         };
-        other.pins.unpin();
-        taken.map(|n| n == 1).map_err(|(_, fault)| fault)
+        self.leave(&other.pins);
+        taken.map_err(|(_, fault)| fault)
     }
 
     /// From `value` on the queue fails, once everything before has ended. Takes over the failure.

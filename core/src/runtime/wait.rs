@@ -8,11 +8,12 @@ use crate::{
     device::{Device, Gauge},
     env::{Deadline, Env},
     fault::{Blame, Fault, Kind, Site, Why},
-    handle::Handle,
+    handle::{Handle, Pins},
     runtime::Next,
+    sync::fence,
     timeline::{Look, Point, Timeline},
 };
-use core::sync::atomic::{Ordering::*, fence};
+use core::sync::atomic::Ordering::*;
 
 impl<D: Device, E: Env> Runtime<D, E> {
     /// Returns once the point is reached.
@@ -90,15 +91,22 @@ impl<D: Device, E: Env> Runtime<D, E> {
             cell.get().filter(|lane| core::ptr::eq(lane.time, time)).map(|lane| lane.gauge.clone())
         });
         let helped = gauge.is_some_and(|gauge| gauge.wait(value, until));
-        queue.pins.unpin();
+        self.leave(&queue.pins);
         helped
     }
 
+    /// Lets go of what was pinned. Who wants to end it, and could not while it was pinned, is told.
+    pub(crate) fn leave(&self, pins: &Pins) {
+        if pins.leave() {
+            self.bell.ring::<E>();
+        }
+    }
+
     /// Pumps and sleeps on the bell until `stand` has an answer.
-    fn wait_at_bell(
+    pub(crate) fn wait_at_bell(
         &self,
         until: Deadline,
-        stand: impl Fn() -> Option<Result<(), Fault>>,
+        mut stand: impl FnMut() -> Option<Result<(), Fault>>,
     ) -> Result<(), Fault> {
         self.bell.interest.fetch_add(1, SeqCst);
         let waited = loop {

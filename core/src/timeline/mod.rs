@@ -11,9 +11,10 @@ pub(crate) use sleep::{failed, tell, told, wake};
 use crate::{
     fault::Fault,
     handle::{Body, Handle, Pins},
+    sync::{AtomicPtr, AtomicU32, AtomicUsize},
     word::Word64,
 };
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::Ordering::*;
 
 /// A value on a timeline. Copy it freely; it is looked up on use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

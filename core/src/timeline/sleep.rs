@@ -7,13 +7,13 @@
 #![allow(unsafe_code)]
 
 use super::{Bell, Failures, Timeline};
-use crate::{barrier, env::Env, fault::Fault};
+use crate::{env::Env, fault::Fault, sync::fence};
 use core::sync::atomic::Ordering::*;
 
 /// Wakes whoever waits for this timeline, and the pump if somebody needs it.
 #[inline]
 pub(crate) fn tell<E: Env>(timeline: &Timeline, bell: &Bell) {
-    barrier::full();
+    fence(SeqCst);
     wake::<E>(timeline);
     if bell.interest.load(Relaxed) != 0 {
         bell.ring::<E>();

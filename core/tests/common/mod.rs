@@ -6,13 +6,16 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)] // Each test binary uses its part.
 #![allow(unsafe_code)]
 
+mod lock;
+pub use lock::Mutex;
+
 use std::{
     alloc::{Layout, alloc_zeroed},
     cell::RefCell,
     collections::{HashMap, VecDeque},
     ptr::NonNull,
     sync::{
-        Condvar, Mutex, OnceLock,
+        Condvar, OnceLock,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*},
     },
     time::{Duration, Instant},
@@ -26,8 +29,9 @@ use wharf_core::{
     tick::Tick,
 };
 
+/// Spins until it is free.
 pub struct StdLock(Mutex<()>);
-// SAFETY: a std mutex lets one closure run at a time and deadlocks on nesting.
+// SAFETY: a mutex lets one closure run at a time and deadlocks on nesting.
 unsafe impl Lock for StdLock {
     const NEW: Self = StdLock(Mutex::new(()));
     fn with<R>(&self, f: impl FnOnce() -> R) -> R {
@@ -40,7 +44,7 @@ unsafe impl Lock for StdLock {
         result
     }
     fn try_with<R>(&self, f: impl FnOnce() -> R) -> Option<R> {
-        let _inside = self.0.try_lock().ok()?;
+        let _inside = self.0.try_lock()?;
         Some(f())
     }
 }
@@ -63,7 +67,7 @@ fn meanwhile() {
 
 /// Grows, sleeps on one condition for all.
 pub struct Os;
-static LOT: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
+static LOT: (std::sync::Mutex<()>, Condvar) = (std::sync::Mutex::new(()), Condvar::new());
 
 pub fn now() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
@@ -125,6 +129,8 @@ pub struct SimLane {
     tick: Option<Tick>,
     pub value: u64,
     pub dead: bool,
+    /// Submits that said that more follows.
+    pub hinted_more: u32,
 }
 
 /// What the device is and does, all changeable.
@@ -285,13 +291,19 @@ impl Device for SimRef {
         if lanes.len() >= self.caps().lanes as usize {
             return Err(Fault::full(Site::Queue, self.caps().lanes as u64));
         }
-        lanes.push(SimLane { todo: VecDeque::new(), tick: Some(tick), value: 0, dead: false });
+        lanes.push(SimLane {
+            todo: VecDeque::new(),
+            tick: Some(tick),
+            value: 0,
+            dead: false,
+            hinted_more: 0,
+        });
         Ok((SimEnd(self.0, lanes.len() - 1), (), lanes.len() - 1))
     }
 }
 
 impl Lane for SimEnd {
-    fn submit(&mut self, steps: &[Step<'_>], _: Hint) -> Result<usize, (usize, Fault)> {
+    fn submit(&mut self, steps: &[Step<'_>], hint: Hint) -> Result<usize, (usize, Fault)> {
         for (n, step) in steps.iter().enumerate() {
             if self.0.submits.fetch_add(1, SeqCst) == self.0.refuse_submit_at.load(SeqCst) {
                 return Err((
@@ -319,6 +331,7 @@ impl Lane for SimEnd {
             }
             lanes[self.1].todo.push_back((owned, step.done));
         }
+        self.0.lanes.lock().unwrap()[self.1].hinted_more += u32::from(hint == Hint::More);
         if self.0.at_once.load(SeqCst) {
             while self.0.step(self.1) {}
         }

@@ -20,11 +20,11 @@ use std::path::PathBuf;
   wharf --layer trace:load.json load model.gguf --device host:0
 
 Layers (--layer, WHARF_LAYERS=name[:options],...; WHARF_LAYERS_DISABLE=GLOB,... switches them off):
-  validation   rules of devices, checked at each call, and what is left over; findings on stderr; `:abort` stops there
-  trace:FILE   calls and operations of all queues over time, for ui.perfetto.dev (wharf-trace.json without FILE)
-  capture:FILE all calls with their bytes, for `wharf replay` (wharf-capture.bin without FILE)
-  faults:PLAN  fail=KIND:K (the K-th allocate, copy, launch, ... is refused), break=KIND:K (its queue fails),
-               delay=KIND:10ms, reorder[=2ms], lose=after:K, seed=N, with + between them
+  validation    broken rules and what is left over, on stderr; `:abort` ends the process at the first
+  trace:FILE    calls and operations over time, for ui.perfetto.dev (wharf-trace.json without FILE)
+  capture:FILE  all calls with their bytes, for `wharf replay` (wharf-capture.bin without FILE)
+  faults:PLAN   with + between: fail=KIND:K (the K-th allocate, copy, launch, ... is refused),
+                break=KIND:K (its queue fails), delay=KIND:10ms, reorder[=2ms], lose=after:K, seed=N
 
 Exit codes: 0 done, 1 looked at and found wanting, 2 usage, 3 no such file, device, tensor or kernel, 4 bad file,
 5 not supported, 6 device or plugin, 7 out of memory or over a limit, 130 interrupted.")]
@@ -53,6 +53,15 @@ pub(crate) struct Global {
     /// A folder of plugins, before WHARF_PLUGIN_PATH (may be given again)
     #[arg(long = "plugin-path", value_name = "DIR", global = true)]
     pub(crate) plugin_paths: Vec<PathBuf>,
+    /// Only plugins whose ids fit, instead of WHARF_PLUGINS_SELECT
+    #[arg(long, value_name = "PATTERN,...", value_delimiter = ',', global = true)]
+    pub(crate) select: Vec<String>,
+    /// No plugins whose ids fit, instead of WHARF_PLUGINS_DISABLE
+    #[arg(long, value_name = "PATTERN,...", value_delimiter = ',', global = true)]
+    pub(crate) disable: Vec<String>,
+    /// Fail unless these plugins have devices, instead of WHARF_REQUIRE
+    #[arg(long, value_name = "ID,...", value_delimiter = ',', global = true)]
+    pub(crate) require: Vec<String>,
     /// A layer over all devices: validation[:abort], trace[:FILE] (Chrome's format, for Perfetto), capture[:FILE] (for
     /// `wharf replay`), faults:PLAN (may be given again; the first is the outermost, those of WHARF_LAYERS follow)
     #[arg(long = "layer", value_name = "NAME[:OPTIONS]", global = true)]
@@ -79,7 +88,14 @@ pub(crate) enum Command {
     /// Devices, one a line, and why others are not available
     Devices(DevicesArgs),
     /// Plugins that were found, what became of each, and where they were looked for
-    Plugins,
+    #[command(
+        after_help = "Examples:\n  wharf plugins\n  wharf plugins inspect wharf_host_plugin.so\n  wharf plugins check wharf_host_plugin.so --json"
+    )]
+    Plugins {
+        /// Look at one file instead; nothing of it is run
+        #[command(subcommand)]
+        look: Option<Look>,
+    },
     /// Tensors of archives: name, type, shape, bytes, offset
     #[command(after_help = LIST_HELP)]
     List(ListArgs),
@@ -131,6 +147,16 @@ pub(crate) enum Command {
         after_help = "Example:\n  wharf demo --archive digits.safetensors --kernels host.so --expect expected.json"
     )]
     Demo(DemoArgs),
+    /// Tries each plugin in a process of its own, and looks at drivers and limits; exit code 1 if anything is wanting
+    #[command(
+        after_help = "Examples:\n  wharf doctor\n  wharf doctor --timeout 30 --json\n  wharf doctor --forgive"
+    )]
+    Doctor(DoctorArgs),
+    /// Runs the suite of behaviour for backends on a plugin; exit code 1 if it fails anywhere
+    #[command(
+        after_help = "Examples:\n  wharf conformance ./libnpu.so\n  wharf conformance ./libnpu.so --filter memory. --mode no-pump\n  wharf conformance --list"
+    )]
+    Conformance(ConformanceArgs),
     /// Runs a captured run again on a device and compares what the host read; exit code 1 if anything differs
     #[command(
         after_help = "Example:\n  wharf --layer capture:run.bin load model.gguf --device host:0\n  wharf replay run.bin --device host:0"
@@ -155,6 +181,21 @@ pub(crate) enum Command {
     },
 }
 
+/// What to do with a plugin file.
+#[derive(Subcommand)]
+pub(crate) enum Look {
+    /// What a plugin file says about itself and what it needs
+    Inspect {
+        /// The plugin
+        file: PathBuf,
+    },
+    /// What speaks against a plugin file; exit code 1 if something does
+    Check {
+        /// The plugin
+        file: PathBuf,
+    },
+}
+
 /// An alignment that archives can have.
 fn alignment(text: &str) -> Result<u64, String> {
     let most = wharf::archive::limits::ALIGNMENT;
@@ -162,6 +203,40 @@ fn alignment(text: &str) -> Result<u64, String> {
         Ok(number) if number.is_power_of_two() && number <= most => Ok(number),
         _ => Err(format!("an alignment is a power of two from 1 to {most}")),
     }
+}
+
+/// How to look for what is wrong.
+#[derive(Args)]
+pub(crate) struct DoctorArgs {
+    /// How long a plugin may take to start and to do a little work
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) timeout: u64,
+    /// Take all plugins off the list of those that are set aside
+    #[arg(long)]
+    pub(crate) forgive: bool,
+    /// Try this plugin in this process: what the doctor starts
+    #[arg(long, value_name = "PLUGIN", hide = true)]
+    pub(crate) probe: Option<PathBuf>,
+}
+
+/// What of the suite to run, on what.
+#[derive(Args)]
+pub(crate) struct ConformanceArgs {
+    /// The plugin
+    #[arg(value_name = "PLUGIN", required_unless_present = "list")]
+    pub(crate) file: Option<PathBuf>,
+    /// The cases and the rules that they hold
+    #[arg(long, conflicts_with_all = ["junit", "mode"])]
+    pub(crate) list: bool,
+    /// Only cases whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) filter: Option<String>,
+    /// Also write the result as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// How the runtime is driven: pump, no-pump, depth-1, no-native-wait; all of them if none is given
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Vec<String>,
 }
 
 /// Which devices.
@@ -186,7 +261,8 @@ pub(crate) struct LoadArgs {
     /// Timelines to spread the load over
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=8))]
     pub(crate) timelines: u8,
-    /// How files are read: `auto` maps them, and reads them where the file system is reached over a network
+    /// How files are read: `auto` reads them into memory of this process, and maps them for other devices, unless the file
+    /// system is reached over a network
     #[arg(long, value_name = "WAY", default_value = "auto")]
     pub(crate) io: Io,
     /// Use mapped tensors where they are instead of copying them, where the device allows it

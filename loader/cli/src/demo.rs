@@ -2,7 +2,7 @@
 
 use crate::{
     cli::{DemoArgs, Global},
-    devices::{device_json, runtime},
+    devices::{device_json, usable},
     load::device,
     out::{Failure, Out},
 };
@@ -19,7 +19,7 @@ const NAMES: [&str; 6] = ["layer1.weight", "layer1.bias", "layer2.weight", "laye
 
 pub(crate) fn run(global: &Global, args: &DemoArgs, out: &mut Out) -> Result<(), Failure> {
     let begin = Instant::now();
-    let runtime = runtime(global)?;
+    let runtime = usable(global)?;
     let device = device(&runtime, &args.device)?;
     let parameters = Parameters::open(&args.archive)?;
     let load = device.load(&parameters, &NAMES, LoadOptions::default())?;

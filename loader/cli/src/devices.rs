@@ -6,13 +6,24 @@ use crate::{
 };
 use serde_json::{Value, json};
 use wharf::{
-    Device, Error, ErrorKind, Runtime,
+    Builder, Device, Error, ErrorKind, Runtime,
     plugin::{Candidate, Fate},
     property,
 };
 
-/// The runtime that the options ask for.
-pub(crate) fn runtime(global: &Global) -> Result<Runtime, Failure> {
+/// The runtime that the options ask for, with all that they require.
+pub(crate) fn usable(global: &Global) -> Result<Runtime, Error> {
+    let runtime = runtime(global);
+    runtime.usable().map(|()| runtime)
+}
+
+/// The runtime that the options ask for, whatever came of it.
+pub(crate) fn runtime(global: &Global) -> Runtime {
+    builder(global).open()
+}
+
+/// What the options say of plugins.
+pub(crate) fn builder(global: &Global) -> Builder {
     let mut builder = Runtime::builder();
     for file in &global.plugin_files {
         builder = builder.plugin_file(file);
@@ -21,32 +32,38 @@ pub(crate) fn runtime(global: &Global) -> Result<Runtime, Failure> {
         builder = builder.plugin_path(folder);
     }
     for layer in &global.layers {
-        builder = builder.layer(layer)?;
+        builder = builder.layer(layer);
     }
-    let runtime = builder.open();
-    runtime.layers()?;
-    Ok(runtime)
+    if !global.select.is_empty() {
+        builder = builder.select(&global.select);
+    }
+    if !global.disable.is_empty() {
+        builder = builder.disable(&global.disable);
+    }
+    if !global.require.is_empty() {
+        builder = builder.require(&global.require);
+    }
+    builder
 }
 
 /// The chain of layers in one line, if there is any.
-pub(crate) fn layers_line(runtime: &Runtime) -> Result<Option<String>, Failure> {
-    let all = runtime.layers()?;
-    let each = all.iter().map(|layer| {
+pub(crate) fn layers_line(runtime: &Runtime) -> Option<String> {
+    let each = runtime.layers().iter().map(|layer| {
         let off = if layer.off { ", switched off" } else { "" };
         format!("{} ({}{off})", safe(&layer.text), layer.by)
     });
     let each: Vec<String> = each.collect();
-    Ok((!each.is_empty()).then(|| format!("layers, the outermost first: {}", each.join(" -> "))))
+    (!each.is_empty()).then(|| format!("layers, the outermost first: {}", each.join(" -> ")))
 }
 
 /// The same for machines.
-pub(crate) fn layers_json(runtime: &Runtime) -> Result<Value, Failure> {
-    let each = runtime.layers()?.iter();
-    Ok(each.map(|layer| json!({"layer": layer.text, "by": layer.by, "off": layer.off})).collect())
+pub(crate) fn layers_json(runtime: &Runtime) -> Value {
+    let each = runtime.layers().iter();
+    each.map(|layer| json!({"layer": layer.text, "by": layer.by, "off": layer.off})).collect()
 }
 
 pub(crate) fn run(global: &Global, args: &DevicesArgs, out: &mut Out) -> Result<(), Failure> {
-    let runtime = runtime(global)?;
+    let runtime = usable(global)?;
     let wanted = |backend: &str| args.backend.as_deref().is_none_or(|name| name == backend);
     let devices: Vec<Device> =
         runtime.devices().into_iter().filter(|device| wanted(device.backend())).collect();
@@ -69,7 +86,7 @@ pub(crate) fn run(global: &Global, args: &DevicesArgs, out: &mut Out) -> Result<
     } else {
         text(&devices, args.verbose, out)?;
         if args.verbose
-            && let Some(line) = layers_line(&runtime)?
+            && let Some(line) = layers_line(&runtime)
         {
             out.line(&line)?;
         }
@@ -87,7 +104,7 @@ fn why_not(fate: &Fate) -> Option<String> {
         Fate::Loaded { devices: 0, reason } => {
             Some(reason.clone().unwrap_or_else(|| "no device found".into()))
         }
-        Fate::Loaded { .. } | Fate::Duplicate { .. } => None,
+        Fate::Loaded { .. } | Fate::Judged | Fate::Duplicate { .. } => None,
         Fate::Rejected { class, reason } => Some(format!("{class}: {reason}")),
     }
 }

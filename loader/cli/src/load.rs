@@ -2,7 +2,7 @@
 
 use crate::{
     cli::{Global, LoadArgs},
-    devices::{device_json, runtime},
+    devices::{device_json, usable},
     out::{Failure, Out, human, note},
     progress::{bar, catch_interrupts, interrupted},
     select::{Include, full_name, name_of, open},
@@ -39,7 +39,7 @@ pub(crate) fn run(global: &Global, args: &LoadArgs, out: &mut Out) -> Result<(),
     let names: Vec<String> = tensors.iter().map(name_of).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let bytes = tensors.iter().fold(0u64, |sum, tensor| sum.saturating_add(tensor.bytes));
-    let runtime = runtime(global)?;
+    let runtime = usable(global)?;
     let device = device(&runtime, &args.device)?;
     if args.dry_run {
         return plan(&device, &tensors, bytes, args, out);

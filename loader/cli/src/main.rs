@@ -4,11 +4,13 @@
 
 mod bench;
 mod cli;
+mod conformance;
 mod convert;
 mod create;
 mod demo;
 mod devices;
 mod diff;
+mod doctor;
 mod filter;
 mod hash;
 mod info;
@@ -49,7 +51,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli, out: &mut Out) -> Result<(), Failure> {
     match &cli.command {
         Command::Devices(args) => devices::run(&cli.global, args, out),
-        Command::Plugins => plugins::run(&cli.global, out),
+        Command::Plugins { look } => plugins::run(&cli.global, look.as_ref(), out),
         Command::List(args) => list::run(&cli.global, args, out),
         Command::Info(args) => info::run(args, out),
         Command::Meta(args) => meta::run(&cli.global, args, out),
@@ -59,6 +61,8 @@ fn run(cli: &Cli, out: &mut Out) -> Result<(), Failure> {
         Command::Diff(args) => diff::run(&cli.global, args, out),
         Command::Convert(args) => convert::run(&cli.global, args, out),
         Command::Create(args) => create::run(&cli.global, args, out),
+        Command::Doctor(args) => doctor::run(&cli.global, args, out),
+        Command::Conformance(args) => conformance::run(args, out),
         Command::Man { verb, dir } => man::run(verb.as_deref(), dir.as_deref(), out),
         Command::Load(args) => load::run(&cli.global, args, out),
         Command::Bench { bench } => bench::run(&cli.global, bench, out),

@@ -3,7 +3,7 @@
 use crate::{
     cli::{Global, ReplayArgs},
     demo::read,
-    devices::{device_json, runtime},
+    devices::{device_json, usable},
     load::device,
     out::{Failure, Out},
 };
@@ -11,7 +11,7 @@ use serde_json::json;
 
 pub(crate) fn run(global: &Global, args: &ReplayArgs, out: &mut Out) -> Result<(), Failure> {
     let capture = read(&args.file)?;
-    let runtime = runtime(global)?;
+    let runtime = usable(global)?;
     let device = device(&runtime, &args.device)?;
     let done = device.replay(&capture)?;
     let different = done.different.len();

@@ -5,12 +5,15 @@
 //! `word` is 1 exactly while a closure runs: only the compare-and-swap from 0 lets one in, and it is stored 0 after.
 #![allow(unsafe_code)]
 
-use super::park;
-use core::sync::atomic::{AtomicU32, Ordering::*};
-use wharf_core::{barrier, env::Lock};
+use super::{
+    park,
+    sync::{AtomicU32, fence},
+};
+use core::sync::atomic::Ordering::*;
+use wharf_core::env::Lock;
 
 /// Turns of the spin before a thread sleeps.
-const SPINS: u32 = 300;
+const SPINS: u32 = if cfg!(loom) { 1 } else { 300 };
 
 /// A lock of eight bytes that sleeps when it must.
 #[derive(Debug)]
@@ -32,8 +35,9 @@ impl OsLock {
             }
             core::hint::spin_loop();
         }
-        self.sleepers.fetch_add(1, SeqCst);
-        while self.word.compare_exchange(0, 1, SeqCst, Relaxed).is_err() {
+        self.sleepers.fetch_add(1, Relaxed);
+        fence(SeqCst); // Whoever leaves sees the sleeper, or is seen to have left.
+        while self.word.compare_exchange(0, 1, Acquire, Relaxed).is_err() {
             park::sleep(&self.word, 1, None);
         }
         self.sleepers.fetch_sub(1, Relaxed);
@@ -41,7 +45,7 @@ impl OsLock {
 
     fn leave(&self) {
         self.word.store(0, Release);
-        barrier::full();
+        fence(SeqCst);
         if self.sleepers.load(Relaxed) != 0 {
             park::wake_one(&self.word);
         }

@@ -10,6 +10,12 @@ mod lock;
 #[cfg_attr(not(target_os = "linux"), path = "lot.rs")]
 mod park;
 
+/// The atomics of the lock; its model in `core/tests/lock_loom.rs` has others.
+mod sync {
+    pub(super) use core::sync::atomic::AtomicU32;
+    pub(super) use wharf_core::barrier::fence;
+}
+
 pub use lock::OsLock;
 
 use core::{alloc::Layout, ptr::NonNull, sync::atomic::AtomicU32};

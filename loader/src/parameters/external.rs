@@ -3,7 +3,7 @@
 //! files of a sharded set are links to elsewhere in the caches of model hubs; those are placed by the user's tools. Nobody
 //! places external files so.)
 
-use super::{ArchiveFile, file};
+use super::{ArchiveFile, file, populate};
 use crate::{
     error::{Error, ErrorKind, Result},
     near,
@@ -19,6 +19,7 @@ use wharf_core::{
     archive::{Class, Text},
     batch::Stored,
     bits::Access,
+    fault::Fault,
 };
 
 /// A file beside an archive.
@@ -30,6 +31,13 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
+    /// See [`Parameters::populate`](super::Parameters); `None`: not an address of this file.
+    pub(super) fn populate(&self, address: u64, len: u64) -> Option<std::result::Result<u64, Fault>> {
+        let map = self.map.as_ref()?;
+        let at = address.checked_sub(map.as_ptr() as u64).filter(|at| *at < self.len)?;
+        let made = populate::read(map, at, len);
+        Some(made.map(|()| address + len).map_err(|error| populate::fault(&error, &self.file, at + len)))
+    }
     /// Where a part of it is in this process; the part was held against its length.
     pub(super) fn stored(&self, offset: u64, len: u64) -> Stored {
         let base = self.map.as_ref().map_or(0, |map| map.as_ptr() as u64);

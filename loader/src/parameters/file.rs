@@ -5,7 +5,7 @@
 //! Nothing is concluded from the bytes beyond what the table proved at the file's length when it was opened.
 #![allow(unsafe_code)]
 
-use super::{external::Beside, remote};
+use super::{external::Beside, populate, remote};
 use crate::{
     error::{Error, ErrorKind, Result},
     files::OpenFile,
@@ -16,11 +16,12 @@ use std::{
     fs::{File, OpenOptions},
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 use wharf_core::{
     archive::{self, Class, Format, Index, Input, Stop},
     bits::Access,
+    fault::Fault,
 };
 
 /// How an archive is opened.
@@ -147,12 +148,32 @@ impl ArchiveFile {
     pub(crate) fn holds(&self, address: u64) -> bool {
         address.checked_sub(self.address()).is_some_and(|at| at < self.bytes().len() as u64)
     }
-    /// Asks the system to have these bytes of the mapping in memory; a hint, so its answer does not matter.
-    pub(crate) fn will_need(&self, address: u64, len: u64) {
-        #[cfg(unix)]
-        if let (Bytes::Read(map), Some(at)) = (&self.bytes, address.checked_sub(self.address())) {
-            let _ = map.advise_range(memmap2::Advice::WillNeed, at as usize, len as usize);
+    /// See [`Parameters::populate`](super::Parameters).
+    pub(super) fn populate(
+        &self,
+        address: u64,
+        len: u64,
+        least: u64,
+        write: bool,
+    ) -> std::result::Result<u64, Fault> {
+        let at = address - self.address();
+        let all = self.bytes().len() as u64;
+        let advise = |len: u64| match &self.bytes {
+            Bytes::Empty => Ok(()),
+            Bytes::Read(map) => populate::read(map, at, len),
+            Bytes::Write(map) => populate::write(map, at, len, write),
+        };
+        let wide = len.max(least).min(all - at);
+        if advise(wide).is_ok() {
+            return Ok(address + wide);
         }
+        // What follows may be gone, and not be wanted.
+        advise(len).map(|()| address + len).map_err(|error| populate::fault(&error, &self.file, at + len))
+    }
+    /// The same in a file beside this one; `None`: the address is in none of them.
+    pub(super) fn populate_beside(&self, address: u64, len: u64) -> Option<std::result::Result<u64, Fault>> {
+        let beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+        beside.values().find_map(|file| file.populate(address, len))
     }
     /// Address of the file's first byte.
     pub(crate) fn address(&self) -> u64 {

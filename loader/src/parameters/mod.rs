@@ -4,6 +4,7 @@ mod content;
 mod external;
 mod file;
 mod parts;
+mod populate;
 mod remote;
 mod shards;
 
@@ -234,10 +235,25 @@ impl Parameters {
         self.files.iter().map(|scoped| &scoped.file).find(|file| file.holds(address))
     }
 
-    /// Bytes at this address of a mapped file will be read soon.
-    pub(crate) fn will_need(&self, address: u64, len: u64) {
-        if let Some(file) = self.file_at(address) {
-            file.will_need(address, len);
+    /// Has the bytes at an address of a mapped file in memory, and if they are fewer than `least`, what follows them too;
+    /// answers the address up to which that is so.
+    ///
+    /// # Errors
+    /// `DataLoss` where the file does not reach so far any more; `Io` where it cannot be read.
+    pub(crate) fn populate(
+        &self,
+        address: u64,
+        len: u64,
+        least: u64,
+        write: bool,
+    ) -> std::result::Result<u64, wharf_core::fault::Fault> {
+        match self.file_at(address) {
+            Some(file) => file.populate(address, len, least, write),
+            None => self
+                .files
+                .iter()
+                .find_map(|scoped| scoped.file.populate_beside(address, len))
+                .unwrap_or(Ok(u64::MAX)),
         }
     }
 

@@ -1,14 +1,27 @@
 //! Plugins: where they are looked for, what became of each file that was found, and the ones in use.
 
+mod aside;
+mod check;
+mod choice;
 mod file;
+mod image;
+mod manifest;
+mod maps;
 mod open;
+mod opening;
+mod safe;
 mod search;
+mod surroundings;
 
+pub use aside::SetAside;
+pub use check::{Check, Finding, Weight, check, inspect};
+pub use image::{Inspection, Record};
 pub use search::{Place, Search};
 
-pub(crate) use file::{Identity, look};
-pub(crate) use open::{Loaded, linked_in, open};
-pub(crate) use search::elevated;
+pub(crate) use choice::Choice;
+pub(crate) use open::{Loaded, linked_in};
+pub(crate) use opening::Opening;
+pub(crate) use surroundings::Surroundings;
 
 use std::{
     fmt,
@@ -22,6 +35,8 @@ pub struct Report {
     pub candidates: Vec<Candidate>,
     /// Each place that was looked at and what was found there.
     pub searched: Vec<(Place, Found)>,
+    /// What else is worth knowing: files that were used although others may have written them.
+    pub notes: Vec<String>,
 }
 
 /// What a place held.
@@ -52,6 +67,8 @@ impl fmt::Display for Found {
 pub struct Candidate {
     /// The file; none for a backend linked in.
     pub path: Option<PathBuf>,
+    /// The manifest that names it, if one does.
+    pub manifest: Option<PathBuf>,
     /// Where it was found.
     pub place: Place,
     /// What the plugin calls itself, once known.
@@ -68,6 +85,7 @@ impl Candidate {
     pub(crate) fn new(path: Option<&Path>, place: &Place, fate: Fate) -> Self {
         Candidate {
             path: path.map(Path::to_owned),
+            manifest: None,
             place: place.clone(),
             id: None,
             vendor: None,
@@ -92,14 +110,20 @@ pub enum Fate {
         /// Why there is none, in the plugin's words.
         reason: Option<String>,
     },
-    /// Another candidate with the same identity came first.
+    /// Nothing speaks against it, and it was not opened ([`Builder::survey`](crate::Builder::survey)).
+    Judged,
+    /// Another candidate that is the same plugin came first.
     Duplicate {
         /// That one.
         of: String,
+        /// By what they are the same: file, build id, or id.
+        by: &'static str,
     },
     /// Not used.
     Rejected {
-        /// A stable word: `empty`, `not_a_library`, `truncated`, `wrong_architecture`, `no_entry`, `too_old`, `panicked` ...
+        /// A stable word: `empty`, `not_a_library`, `truncated`, `wrong_architecture`, `no_entry`, `bad_metadata`,
+        /// `bad_manifest`, `hash`, `unsafe`, `cpu_feature`, `sanitizer`, `missing_dependency`, `undefined_symbol`,
+        /// `too_old`, `too_new`, `layout`, `refused`, `panicked`, `disabled`, `not_selected` ...
         class: &'static str,
         /// One line.
         reason: String,
@@ -116,6 +140,7 @@ impl Fate {
     pub fn word(&self) -> &'static str {
         match self {
             Fate::Loaded { .. } => "loaded",
+            Fate::Judged => "judged",
             Fate::Duplicate { .. } => "duplicate",
             Fate::Rejected { .. } => "rejected",
         }
@@ -130,7 +155,10 @@ impl fmt::Display for Fate {
             }
             Fate::Loaded { devices: 1, .. } => write!(f, "loaded, 1 device"),
             Fate::Loaded { devices, .. } => write!(f, "loaded, {devices} devices"),
-            Fate::Duplicate { of } => write!(f, "not used: the same plugin was found before: {of}"),
+            Fate::Judged => write!(f, "not opened; nothing speaks against it"),
+            Fate::Duplicate { of, by } => {
+                write!(f, "not used: the same plugin, by its {by}, was found before: {of}")
+            }
             Fate::Rejected { class, reason } => write!(f, "not used ({class}): {reason}"),
         }
     }

@@ -55,6 +55,12 @@
 /* Bits of `wharf_plugin_v1.flags`. */
 /* Panics or exceptions are stopped inside the plugin; without it they end the process. */
 #define WHARF_PLUGIN_FLAG_CONTAINS_PANICS UINT64_C(1)
+/* Built with the address sanitizer: only for a host that is too. */
+#define WHARF_PLUGIN_FLAG_SANITIZER_ADDRESS UINT64_C(256)
+/* Built with the thread sanitizer. */
+#define WHARF_PLUGIN_FLAG_SANITIZER_THREAD UINT64_C(512)
+/* Built with the memory sanitizer. */
+#define WHARF_PLUGIN_FLAG_SANITIZER_MEMORY UINT64_C(1024)
 
 /* Bits of `wharf_caps.flags`. */
 /* Queues of this plugin wait for one another without the host. */
@@ -742,30 +748,67 @@ static inline void wharf_raise(uint64_t *value, uint64_t to) {
     }                                                               \
   }
 #else
-/* The record that says what the plugin is without being run; once, in one C file, with literals of at most 256 bytes.
- * `id`: 1 to 64 of a-z 0-9 _ - and dot. `flags`: WHARF_PLUGIN_FLAG_*; C throws nothing, so a plugin in C contains panics. */
-#define WHARF_PLUGIN_META(id_, vendor_, version_, flags_)                                         \
-  __attribute__((section(".wharf.plugin"), used)) static const struct __attribute__((packed)) {   \
-    char magic[8];                                                                                \
-    uint32_t len;                                                                                 \
-    uint16_t id_tag, id_len;                                                                      \
-    char id[sizeof(id_) - 1];                                                                     \
-    uint16_t vendor_tag, vendor_len;                                                              \
-    char vendor[sizeof(vendor_) - 1];                                                             \
-    uint16_t version_tag, version_len;                                                            \
-    char version[sizeof(version_) - 1];                                                           \
-    uint16_t abi_tag, abi_len, major, minor, draft, min_host_minor;                               \
-    uint16_t flags_tag, flags_len;                                                                \
-    uint64_t flags;                                                                               \
-  } wharf_plugin_meta = {                                                                         \
-      "WHARFMD1", sizeof(wharf_plugin_meta),                                                      \
-      1, sizeof(id_) - 1, id_,                                                                    \
-      2, sizeof(vendor_) - 1, vendor_,                                                            \
-      3, sizeof(version_) - 1, version_,                                                          \
-      4, 8, WHARF_ABI_MAJOR, WHARF_ABI_MINOR, WHARF_ABI_DRAFT, 0,                                 \
-      5, 8, (flags_)}
+/* What the compiler was told to check at run time. */
+#if defined(__has_feature)
+#define WHARF_HAS_FEATURE(feature) __has_feature(feature)
+#else
+#define WHARF_HAS_FEATURE(feature) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || WHARF_HAS_FEATURE(address_sanitizer)
+#define WHARF_SANITIZER WHARF_PLUGIN_FLAG_SANITIZER_ADDRESS
+#elif defined(__SANITIZE_THREAD__) || WHARF_HAS_FEATURE(thread_sanitizer)
+#define WHARF_SANITIZER WHARF_PLUGIN_FLAG_SANITIZER_THREAD
+#elif WHARF_HAS_FEATURE(memory_sanitizer)
+#define WHARF_SANITIZER WHARF_PLUGIN_FLAG_SANITIZER_MEMORY
+#else
+#define WHARF_SANITIZER 0
 #endif
 
+/* The fields of the record that every plugin has. */
+#define WHARF_META_FIELDS(id_, vendor_, version_)                \
+  char magic[8];                                                 \
+  uint32_t len;                                                  \
+  uint16_t id_tag, id_len;                                       \
+  char id[sizeof(id_) - 1];                                      \
+  uint16_t vendor_tag, vendor_len;                               \
+  char vendor[sizeof(vendor_) - 1];                              \
+  uint16_t version_tag, version_len;                             \
+  char version[sizeof(version_) - 1];                            \
+  uint16_t abi_tag, abi_len, major, minor, draft, min_host_minor; \
+  uint16_t flags_tag, flags_len;                                 \
+  uint64_t flags;
+#define WHARF_META_VALUES(id_, vendor_, version_, flags_)     \
+  "WHARFMD1", sizeof(wharf_plugin_meta),                      \
+  1, sizeof(id_) - 1, id_,                                    \
+  2, sizeof(vendor_) - 1, vendor_,                            \
+  3, sizeof(version_) - 1, version_,                          \
+  4, 8, WHARF_ABI_MAJOR, WHARF_ABI_MINOR, WHARF_ABI_DRAFT, 0, \
+  5, 8, (flags_) | WHARF_SANITIZER
+#define WHARF_META_RECORD __attribute__((section(".wharf.plugin"), used)) static const struct __attribute__((packed))
+
+/* The record that says what the plugin is without being run; once, in one C file, with literals of at most 256 bytes.
+ * `id`: 1 to 64 of a-z 0-9 _ - and dot. `flags`: WHARF_PLUGIN_FLAG_*; C throws nothing, so a plugin in C contains panics. */
+#define WHARF_PLUGIN_META(id_, vendor_, version_, flags_)                    \
+  WHARF_META_RECORD { WHARF_META_FIELDS(id_, vendor_, version_) } wharf_plugin_meta = { \
+      WHARF_META_VALUES(id_, vendor_, version_, flags_)}
+
+/* The same with what need not be said; " " where there is nothing to say. `backend`: what its devices belong to, if not
+ * what the id says. `cpu`: what the processor must have, as "avx2,fma". */
+#define WHARF_PLUGIN_META_MORE(id_, vendor_, version_, flags_, backend_, cpu_, licence_) \
+  WHARF_META_RECORD {                                                                    \
+    WHARF_META_FIELDS(id_, vendor_, version_)                                            \
+    uint16_t backend_tag, backend_len;                                                   \
+    char backend[sizeof(backend_) - 1];                                                  \
+    uint16_t cpu_tag, cpu_len;                                                           \
+    char cpu[sizeof(cpu_) - 1];                                                          \
+    uint16_t licence_tag, licence_len;                                                   \
+    char licence[sizeof(licence_) - 1];                                                  \
+  } wharf_plugin_meta = {                                                                \
+      WHARF_META_VALUES(id_, vendor_, version_, flags_),                                 \
+      6, sizeof(backend_) - 1, backend_,                                                 \
+      7, sizeof(cpu_) - 1, cpu_,                                                         \
+      8, sizeof(licence_) - 1, licence_}
+#endif
 /* Offsets as Rust has them. */
 WHARF_ASSERT(sizeof(wharf_head) == 8, "size of wharf_head");
 WHARF_ASSERT(offsetof(wharf_head, struct_size) == 0, "wharf_head.struct_size");

@@ -5,10 +5,11 @@
 //! - [`handshake`], [`negotiate`](mod@negotiate): a host's first look at a plugin, by abi_stable and by C.
 //! - [`import`]: a plugin behind the tables as a backend of core.
 //! - [`errors`], [`text`]: words of errors, on the plugin's and on the host's side.
-//! - [`meta`]: what a plugin file says about itself without being run.
+//! - [`meta`]: what a plugin file says about itself without being run; [`cpu`]: what it asks of the processor.
 #![deny(unsafe_code)]
 
 pub mod code;
+pub mod cpu;
 pub mod errors;
 pub mod export;
 mod guard;

@@ -2,9 +2,12 @@
 //!
 //! Eight bytes [`MAGIC`], the record's whole length (`u32`), then fields: tag (`u16`), length (`u16`), bytes; tags in
 //! rising order, integers little-endian. Unknown tags are skipped, so the record can grow; a known one of another
-//! length, a missing one, and anything past the end are errors. Nothing here needs a heap.
+//! length, a missing one that is not optional, and anything past the end are errors. Nothing here needs a heap.
 
-use crate::tables::{DRAFT, MAJOR, MINOR};
+use crate::{
+    refusal::Refusal,
+    tables::{DRAFT, MAJOR, MINOR, plugin_flag},
+};
 use core::fmt;
 
 /// Name of the section in an ELF file.
@@ -23,6 +26,11 @@ const VENDOR: u16 = 2;
 const VERSION: u16 = 3;
 const ABI: u16 = 4;
 const FLAGS: u16 = 5;
+const BACKEND: u16 = 6;
+const CPU: u16 = 7;
+const LICENCE: u16 = 8;
+/// The highest tag that is known.
+const LAST: u16 = LICENCE;
 const HEAD: usize = 12;
 const FIELD: usize = 4;
 const ABI_LEN: usize = 8;
@@ -45,15 +53,82 @@ pub struct Meta<'a> {
     pub draft: u16,
     /// Least minor version of a host.
     pub min_host_minor: u16,
-    /// Bits of [`plugin_flag`](crate::tables::plugin_flag).
+    /// Bits of [`plugin_flag`].
     pub flags: u64,
+    /// Kind of the devices that it is for, an id; where nothing is said the plugin's own.
+    pub backend: &'a str,
+    /// What the processor must have beyond what every one of its kind has, with commas between; perhaps nothing.
+    pub cpu_features: &'a str,
+    /// Under which licence it is given.
+    pub licence: Option<&'a str>,
 }
 
 impl<'a> Meta<'a> {
     /// What a plugin built here says.
     pub const fn new(id: &'a str, vendor: &'a str, version: &'a str, min_host_minor: u16) -> Self {
-        let flags = if cfg!(panic = "unwind") { crate::tables::plugin_flag::CONTAINS_PANICS } else { 0 };
-        Meta { id, vendor, version, major: MAJOR, minor: MINOR, draft: DRAFT, min_host_minor, flags }
+        Meta {
+            id,
+            vendor,
+            version,
+            major: MAJOR,
+            minor: MINOR,
+            draft: DRAFT,
+            min_host_minor,
+            flags: if cfg!(panic = "unwind") { plugin_flag::CONTAINS_PANICS } else { 0 },
+            backend: id,
+            cpu_features: "",
+            licence: None,
+        }
+    }
+
+    /// The same for devices of another kind than its id says.
+    #[must_use]
+    pub const fn with_backend(mut self, backend: Option<&'a str>) -> Self {
+        if let Some(backend) = backend {
+            self.backend = backend;
+        }
+        self
+    }
+
+    /// The same with what the processor must have ([`cpu::joined`](crate::cpu::joined)).
+    #[must_use]
+    pub const fn with_cpu_features(mut self, features: &'a str) -> Self {
+        self.cpu_features = features;
+        self
+    }
+
+    /// The same with a licence.
+    #[must_use]
+    pub const fn with_licence(mut self, licence: Option<&'a str>) -> Self {
+        self.licence = licence;
+        self
+    }
+
+    /// Whether a host built here can use it, as far as versions tell.
+    ///
+    /// # Errors
+    /// Another major or draft, or a host that is too old.
+    pub fn judge(&self) -> Result<(), Refusal> {
+        if self.major != MAJOR {
+            return Err(Refusal::Major { host: MAJOR, plugin: self.major });
+        }
+        if self.draft != DRAFT {
+            return Err(Refusal::Draft { host: DRAFT, plugin: self.draft });
+        }
+        if self.min_host_minor > MINOR {
+            return Err(Refusal::MinHostMinor { host: MINOR, needs: self.min_host_minor });
+        }
+        Ok(())
+    }
+
+    /// The fields that are not said where they are what they would be anyhow.
+    const fn optional(&self) -> [(u16, &'a [u8]); 3] {
+        let backend = if same(self.backend.as_bytes(), self.id.as_bytes()) { "" } else { self.backend };
+        let licence = match self.licence {
+            Some(licence) => licence,
+            None => "",
+        };
+        [(BACKEND, backend.as_bytes()), (CPU, self.cpu_features.as_bytes()), (LICENCE, licence.as_bytes())]
     }
 
     /// Bytes of the record.
@@ -63,7 +138,17 @@ impl<'a> Meta<'a> {
     pub const fn record_len(&self) -> usize {
         assert!(is_id(self.id.as_bytes()), "an id is 1 to 64 of a-z 0-9 _ - .");
         assert!(self.vendor.len() <= TEXT_LEN_MAX && self.version.len() <= TEXT_LEN_MAX, "text is too long");
-        HEAD + 5 * FIELD + self.id.len() + self.vendor.len() + self.version.len() + ABI_LEN + FLAGS_LEN
+        assert!(is_id(self.backend.as_bytes()), "a backend is named by 1 to 64 of a-z 0-9 _ - .");
+        let mut len =
+            HEAD + 5 * FIELD + self.id.len() + self.vendor.len() + self.version.len() + ABI_LEN + FLAGS_LEN;
+        let (optional, mut i) = (self.optional(), 0);
+        while i < optional.len() {
+            let bytes = optional[i].1;
+            assert!(bytes.len() <= TEXT_LEN_MAX, "text is too long");
+            len += if bytes.is_empty() { 0 } else { FIELD + bytes.len() };
+            i += 1;
+        }
+        len
     }
 
     /// The record; `N` is [`Meta::record_len`].
@@ -84,6 +169,14 @@ impl<'a> Meta<'a> {
             | (self.min_host_minor as u64) << 48;
         at = field(&mut record, at, ABI, &version.to_le_bytes());
         at = field(&mut record, at, FLAGS, &self.flags.to_le_bytes());
+        let (optional, mut i) = (self.optional(), 0);
+        while i < optional.len() {
+            let (tag, bytes) = optional[i];
+            if !bytes.is_empty() {
+                at = field(&mut record, at, tag, bytes);
+            }
+            i += 1;
+        }
         assert!(at == N);
         record
     }
@@ -124,6 +217,20 @@ const fn field<const N: usize>(record: &mut [u8; N], at: usize, tag: u16, bytes:
     put(record, at, bytes)
 }
 
+const fn same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut i = 0;
+    while i < a.len() {
+        if a[i] != b[i] {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
+
 /// Whether this is an id.
 pub const fn is_id(id: &[u8]) -> bool {
     if id.is_empty() || id.len() > ID_LEN_MAX {
@@ -141,7 +248,7 @@ pub const fn is_id(id: &[u8]) -> bool {
 
 /// The known fields of a record, not yet looked into.
 #[derive(Default)]
-struct Fields<'a>([Option<&'a [u8]>; FLAGS as usize]);
+struct Fields<'a>([Option<&'a [u8]>; LAST as usize]);
 
 impl<'a> Fields<'a> {
     fn read(mut rest: &'a [u8]) -> Result<Self, MetaError> {
@@ -172,15 +279,25 @@ impl<'a> Fields<'a> {
         if text.len() > len_max { Err(MetaError::Value { tag }) } else { Ok(text) }
     }
 
+    /// A text that need not be there; blanks are as good as none.
+    fn optional(&self, tag: u16, len_max: usize) -> Result<Option<&'a str>, MetaError> {
+        match self.text(tag, len_max) {
+            Err(MetaError::Missing { .. }) => Ok(None),
+            other => other.map(|text| Some(text.trim()).filter(|text| !text.is_empty())),
+        }
+    }
+
+    fn id(&self, tag: u16, text: &'a str) -> Result<&'a str, MetaError> {
+        if is_id(text.as_bytes()) { Ok(text) } else { Err(MetaError::Value { tag }) }
+    }
+
     fn word(&self, tag: u16) -> Result<u64, MetaError> {
         Ok(u64::from_le_bytes(self.get(tag)?.try_into().map_err(|_| MetaError::Value { tag })?))
     }
 
     fn meta(&self) -> Result<Meta<'a>, MetaError> {
-        let id = self.text(ID, ID_LEN_MAX)?;
-        if !is_id(id.as_bytes()) {
-            return Err(MetaError::Value { tag: ID });
-        }
+        let id = self.id(ID, self.text(ID, ID_LEN_MAX)?)?;
+        let backend = self.optional(BACKEND, ID_LEN_MAX)?.unwrap_or(id);
         let abi = self.word(ABI)?;
         Ok(Meta {
             id,
@@ -191,6 +308,9 @@ impl<'a> Fields<'a> {
             draft: (abi >> 32) as u16,
             min_host_minor: (abi >> 48) as u16,
             flags: self.word(FLAGS)?,
+            backend: self.id(BACKEND, backend)?,
+            cpu_features: self.optional(CPU, TEXT_LEN_MAX)?.unwrap_or(""),
+            licence: self.optional(LICENCE, TEXT_LEN_MAX)?,
         })
     }
 }
@@ -232,42 +352,4 @@ impl fmt::Display for MetaError {
 impl core::error::Error for MetaError {}
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const META: Meta<'_> = Meta::new("null", "Wharf", "1.2.3", 0);
-    const RECORD: [u8; META.record_len()] = META.record();
-
-    #[test]
-    fn a_record_comes_back_also_with_padding() {
-        assert_eq!(Meta::parse(&RECORD), Ok(META));
-        let mut padded = RECORD.to_vec();
-        padded.extend([0; 5]);
-        assert_eq!(Meta::parse(&padded), Ok(META));
-        padded.push(1);
-        assert_eq!(Meta::parse(&padded), Err(MetaError::Trailing));
-    }
-
-    #[test]
-    fn every_cut_and_every_flipped_byte_is_an_error_or_another_value_never_a_panic() {
-        for len in 0..RECORD.len() {
-            assert!(Meta::parse(&RECORD[..len]).is_err(), "cut at {len}");
-        }
-        for at in 0..RECORD.len() {
-            for bit in 0..8 {
-                let mut bad = RECORD;
-                bad[at] ^= 1 << bit;
-                assert_ne!(Meta::parse(&bad), Ok(META), "byte {at} bit {bit}");
-            }
-        }
-    }
-
-    #[test]
-    fn an_unknown_field_behind_the_known_ones_is_skipped() {
-        let mut longer = RECORD.to_vec();
-        longer.extend([9, 0, 2, 0, 7, 7]);
-        let len = longer.len() as u32;
-        longer[8..12].copy_from_slice(&len.to_le_bytes());
-        assert_eq!(Meta::parse(&longer), Ok(META));
-    }
-}
+mod tests;

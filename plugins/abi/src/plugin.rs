@@ -6,7 +6,8 @@
 
 /// Writes a [`Plugin`](crate::export::Plugin) type without any symbol. Fields in this order: `backend` (a type),
 /// `id`, `vendor`, `version`, `devices` (a `fn() -> Result<Vec<D>, Fault>`), `roles` (any of `programs`,
-/// `host_access`, `properties`), then if wanted `text` (a `fn(u32) -> Option<String>`), `build`, `min_host_minor`.
+/// `host_access`, `properties`), then if wanted `text` (a `fn(u32) -> Option<String>`), `build`, `min_host_minor`,
+/// `devices_of` (the backend that its devices belong to, if not the id), `licence`.
 #[macro_export]
 macro_rules! plugin {
     ($(#[$doc:meta])* $vis:vis struct $name:ident, $($fields:tt)*) => {
@@ -41,6 +42,8 @@ macro_rules! __plugin_impl {
         $(, text: $text:expr)?
         $(, build: $build:expr)?
         $(, min_host_minor: $min:expr)?
+        $(, devices_of: $devices_of:expr)?
+        $(, licence: $licence:expr)?
         $(,)?
     ) => {
         impl $crate::export::Plugin for $name {
@@ -52,6 +55,8 @@ macro_rules! __plugin_impl {
                 build: $crate::tables::Str::new($crate::__first!($($build,)? "")),
             };
             const MIN_HOST_MINOR: u16 = $crate::__first!($($min,)? 0);
+            $(const DEVICES_OF: ::core::option::Option<&'static str> = ::core::option::Option::Some($devices_of);)?
+            $(const LICENCE: ::core::option::Option<&'static str> = ::core::option::Option::Some($licence);)?
             const OWN_LIBRARY: bool = $own_library;
             const TABLES: $crate::export::Tables<Self> =
                 $crate::__roles!($crate::export::Tables::<Self>::CORE; $($role)*);
@@ -109,12 +114,21 @@ macro_rules! __export_symbols {
             #[unsafe(export_name = "_1as_0lib_1header_0root_bmodule_bloader")]
             pub static ROOT: $crate::handshake::RootHeader = $crate::handshake::root_header(root);
 
+            const CPU: [u8; $crate::cpu::joined_len(&$crate::__cpu_features!())] =
+                $crate::cpu::joined(&$crate::__cpu_features!());
+
             const META: $crate::meta::Meta<'static> = $crate::meta::Meta::new(
                 $id,
                 $vendor,
                 $version,
                 <$name as $crate::export::Plugin>::MIN_HOST_MINOR,
-            );
+            )
+            .with_backend(<$name as $crate::export::Plugin>::DEVICES_OF)
+            .with_licence(<$name as $crate::export::Plugin>::LICENCE)
+            .with_cpu_features(match ::core::str::from_utf8(&CPU) {
+                Ok(text) => text,
+                Err(_) => panic!("names of features are plain"),
+            });
 
             #[used]
             #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__wharf_plugin"))]

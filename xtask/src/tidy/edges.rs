@@ -24,6 +24,8 @@ enum Part {
     Loader,
     /// What stands on the loader: the command, the C library.
     Front,
+    /// The suite for backends, which the command carries so that vendors can run it anywhere.
+    Suite,
     /// Only for tests.
     Test,
     Xtask,
@@ -44,7 +46,7 @@ const MAY_NAME: &[(Part, &[Part])] = &[
     (Plugin, &[Backend, Abi]),
     (Layers, &[Core]),
     (Loader, &[Core, Abi, Layers]),
-    (Front, &[Loader]),
+    (Front, &[Loader, Suite]),
 ];
 
 /// All that core needs from others.
@@ -125,6 +127,7 @@ fn part(package: &Package) -> Part {
         ["loader"] => Loader,
         ["loader", "layers"] => Layers,
         ["loader", _] => Front,
+        ["tests", "conformance"] => Suite,
         ["tests", ..] => Test,
         ["xtask"] => Xtask,
         _ => Stranger,

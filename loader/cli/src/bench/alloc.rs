@@ -3,13 +3,13 @@
 use super::{Report, repeat};
 use crate::{
     cli::{BenchAllocArgs, Global},
-    devices::runtime,
+    devices::usable,
     load::device,
     out::{Failure, Out},
 };
 
 pub(crate) fn run(global: &Global, args: &BenchAllocArgs, out: &mut Out) -> Result<(), Failure> {
-    let runtime = runtime(global)?;
+    let runtime = usable(global)?;
     let device = device(&runtime, &args.repeat.device)?;
     let mut live = Vec::with_capacity(args.count as usize);
     let op = repeat(args.repeat.reps, || {

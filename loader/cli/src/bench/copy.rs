@@ -3,14 +3,14 @@
 use super::{Report, repeat};
 use crate::{
     cli::{BenchCopyArgs, CopyKind, Global},
-    devices::runtime,
+    devices::usable,
     load::device,
     out::{Failure, Out},
 };
 use wharf::{Error, ErrorKind};
 
 pub(crate) fn run(global: &Global, args: &BenchCopyArgs, out: &mut Out) -> Result<(), Failure> {
-    let runtime = runtime(global)?;
+    let runtime = usable(global)?;
     let device = device(&runtime, &args.repeat.device)?;
     let queue = device.queue()?;
     let (from, to) = (device.allocate(args.size)?, device.allocate(args.size)?);

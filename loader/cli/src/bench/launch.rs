@@ -4,14 +4,14 @@ use super::{Report, repeat};
 use crate::{
     cli::{BenchLaunchArgs, Global},
     demo::read,
-    devices::runtime,
+    devices::usable,
     load::device,
     out::{Failure, Out},
 };
 use wharf::Args;
 
 pub(crate) fn run(global: &Global, args: &BenchLaunchArgs, out: &mut Out) -> Result<(), Failure> {
-    let runtime = runtime(global)?;
+    let runtime = usable(global)?;
     let device = device(&runtime, &args.repeat.device)?;
     let kernel = device.program(&read(&args.kernels)?)?.kernel(&args.kernel)?;
     let (queue, none) = (device.queue()?, Args::new());

@@ -3,7 +3,7 @@
 use super::{Report, repeat};
 use crate::{
     cli::{BenchLoadArgs, Global, LoadOp},
-    devices::runtime,
+    devices::usable,
     load::device,
     out::{Failure, Out},
     select::{Include, name_of, open},
@@ -21,7 +21,7 @@ pub(crate) fn run(global: &Global, args: &BenchLoadArgs, out: &mut Out) -> Resul
     let names: Vec<String> = tensors.iter().map(name_of).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let bytes = tensors.iter().fold(0u64, |sum, tensor| sum.saturating_add(tensor.bytes));
-    let runtime = runtime(global)?;
+    let runtime = usable(global)?;
     let device = device(&runtime, &args.repeat.device)?;
     let options = LoadOptions {
         timelines: args.timelines.into(),

@@ -39,6 +39,10 @@ pub trait Plugin: Sized + 'static {
     const NAMES: Names;
     /// Least minor version of a host.
     const MIN_HOST_MINOR: u16;
+    /// The backend that its devices belong to, if not the one its id names. Said in the file only.
+    const DEVICES_OF: Option<&'static str> = None;
+    /// Its licence. Said in the file only.
+    const LICENCE: Option<&'static str> = None;
     /// Whether this is a shared library with a standard library of its own, so that the panic hook is the plugin's.
     const OWN_LIBRARY: bool;
     /// The roles of the device.

@@ -80,4 +80,10 @@ pub struct PluginV1 {
 pub mod plugin_flag {
     /// Panics or exceptions are stopped inside the plugin; without it they end the process.
     pub const CONTAINS_PANICS: u64 = 1;
+    /// Built with the address sanitizer: only for a host that is too.
+    pub const SANITIZER_ADDRESS: u64 = 0x100;
+    /// Built with the thread sanitizer.
+    pub const SANITIZER_THREAD: u64 = 0x200;
+    /// Built with the memory sanitizer.
+    pub const SANITIZER_MEMORY: u64 = 0x400;
 }

@@ -31,7 +31,8 @@ pub struct QueueV1 {
     pub destroy: Option<unsafe extern "C" fn(queue: u64) -> Status>,
     /// Takes a prefix of `count` operations that lie `stride` bytes apart, and says how long it was in `taken`, on
     /// error too: then the operation behind the prefix was refused. Fewer than all with success: the queue is full.
-    /// What operations point to is captured before the return. Never waits for the device, never runs work.
+    /// Whenever it takes fewer than all it starts what it has, whatever the hints said. What operations point to is
+    /// captured before the return. Never waits for the device, never runs work.
     pub submit: Option<
         unsafe extern "C" fn(
             queue: u64,
