@@ -4,12 +4,12 @@ use crate::{
     buffer::Buffer,
     engine::{Core, Engine, EngineHome},
     error::Result,
+    layers::Own,
     list::Recording,
     program::Program,
     queue::Queue,
 };
 use std::{fmt, sync::Arc};
-use wharf_abi::DynDevice;
 use wharf_core::{
     bits::{MemoryType, Usage},
     buffer,
@@ -41,7 +41,7 @@ impl Device {
     pub(crate) fn core(&self) -> std::result::Result<&'static Core, Fault> {
         self.engine.core()
     }
-    fn own(&self) -> &'static DynDevice {
+    fn own(&self) -> &'static Own {
         self.engine.device(self.index)
     }
 
@@ -78,7 +78,7 @@ impl Device {
     }
 
     fn property(&self, id: u32) -> Option<Vec<u8>> {
-        if self.core().is_err() || !self.own().has_properties() {
+        if self.core().is_err() || !self.own().below().has_properties() {
             return None;
         }
         let mut bytes = vec![0u8; 256];
@@ -234,12 +234,12 @@ impl Device {
     /// Whether [`Device::program`] would take the image; starts nothing.
     pub fn accepts(&self, image: &[u8]) -> bool {
         use wharf_core::device::Programs;
-        self.own().has_programs() && self.own().accepts(image)
+        self.own().below().has_programs() && self.own().accepts(image)
     }
 
     /// Whether programs can be loaded at all.
     pub fn has_programs(&self) -> bool {
-        self.own().has_programs()
+        self.own().below().has_programs()
     }
 
     /// Whether the two are one device of one runtime.

@@ -7,6 +7,7 @@
 
 use crate::{
     calls, fork,
+    layers::{Findings, LayerInUse, Layers, Own},
     os::{Os, deadline},
     plugin::Report,
 };
@@ -30,8 +31,8 @@ use wharf_core::{
 };
 
 /// Core's runtime over plugins.
-pub(crate) type Core = Runtime<DynDevice, Os>;
-type Memory = Store<DynDevice, Os, 16, 64, 64, 64>;
+pub(crate) type Core = Runtime<Own, Os>;
+type Memory = Store<Own, Os, 16, 64, 64, 64>;
 
 /// How long an ending runtime waits for work that was submitted.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -47,9 +48,13 @@ pub(crate) struct Named {
 pub(crate) struct Engine {
     core: &'static Core,
     memory: *const Memory,
-    devices: &'static [DynDevice],
+    devices: &'static [Own],
+    below: &'static [DynDevice],
     pub(crate) named: Vec<Named>,
     pub(crate) report: Report,
+    pub(crate) layers: Vec<LayerInUse>,
+    /// What validation found.
+    pub(crate) findings: Findings,
     /// Number of the device of files.
     pub(crate) files: Option<usize>,
     instances: Vec<Arc<Instance>>,
@@ -73,7 +78,8 @@ struct Ending {
 struct Remains {
     core: &'static Core,
     memory: *const Memory,
-    devices: &'static [DynDevice],
+    devices: &'static [Own],
+    below: &'static [DynDevice],
     // Ends the plugins, after everything else.
     _instances: Vec<Arc<Instance>>,
 }
@@ -93,6 +99,8 @@ impl Remains {
             drop(unsafe { Box::from_raw(self.memory.cast_mut()) });
             // SAFETY: as above.
             drop(unsafe { Box::from_raw(ptr::from_ref(self.devices).cast_mut()) });
+            // SAFETY: as above; the devices over these are gone.
+            drop(unsafe { Box::from_raw(ptr::from_ref(self.below).cast_mut()) });
         }
     }
 }
@@ -102,26 +110,43 @@ unsafe impl Send for Engine {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Engine {}
 
+/// The devices as core sees them.
+fn over(below: &'static [DynDevice], named: &[Named], layers: &Layers) -> &'static [Own] {
+    let devices = below.iter().zip(named).enumerate().map(|(number, (device, named))| match &layers.chain {
+        None => Own::bare(device),
+        Some(chain) => {
+            let number = u16::try_from(number).unwrap_or(u16::MAX);
+            Own::new(device, chain.clone(), number, named.id.clone())
+        }
+    });
+    Box::leak(devices.collect())
+}
+
 impl Engine {
     pub(crate) fn new(
         devices: Vec<DynDevice>,
         named: Vec<Named>,
         instances: Vec<Arc<Instance>>,
         report: Report,
+        layers: Layers,
         pump_wanted: bool,
         files: Option<usize>,
     ) -> Arc<Engine> {
         // Tells the handles of several runtimes of one process apart.
         static REALM: AtomicU8 = AtomicU8::new(0);
         let memory: &'static Memory = Box::leak(Box::new(Store::new()));
-        let devices: &'static [DynDevice] = Box::leak(devices.into_boxed_slice());
+        let below: &'static [DynDevice] = Box::leak(devices.into_boxed_slice());
+        let devices = over(below, &named, &layers);
         let core = Runtime::new(memory.parts(), devices, REALM.fetch_add(1, Relaxed) % 16);
         Arc::new(Engine {
             core: Box::leak(Box::new(core)),
             memory,
             devices,
+            below,
             named,
             report,
+            layers: layers.listed,
+            findings: layers.findings,
             files,
             instances,
             pump: Mutex::new(None),
@@ -145,7 +170,7 @@ impl Engine {
         ptr::from_ref(self.core) as usize
     }
 
-    pub(crate) fn device(&self, index: usize) -> &'static DynDevice {
+    pub(crate) fn device(&self, index: usize) -> &'static Own {
         &self.devices[index]
     }
 
@@ -184,6 +209,7 @@ impl Drop for Engine {
             core: self.core,
             memory: self.memory,
             devices: self.devices,
+            below: self.below,
             _instances: mem::take(&mut self.instances),
         };
         let pump = self.pump.get_mut().unwrap_or_else(PoisonError::into_inner).take();

@@ -13,7 +13,7 @@ use wharf_core::{
     timeline::{Look, Point},
 };
 
-pub(crate) type QueueHandle = Handle<CoreQueue<wharf_abi::DynDevice, crate::os::Os>>;
+pub(crate) type QueueHandle = Handle<CoreQueue<crate::layers::Own, crate::os::Os>>;
 
 /// A moment in the life of a queue, a batch or a timeline.
 pub struct Event {

@@ -26,6 +26,7 @@ mod error;
 mod event;
 mod files;
 mod fork;
+mod layers;
 mod list;
 mod load;
 pub mod near;
@@ -34,6 +35,7 @@ mod parameters;
 pub mod plugin;
 mod program;
 mod queue;
+mod replay;
 mod runtime;
 mod stage;
 mod submitted;
@@ -44,11 +46,13 @@ pub use buffer::Buffer;
 pub use device::{Device, Memory};
 pub use error::{Error, ErrorKind, Result};
 pub use event::Event;
+pub use layers::LayerInUse;
 pub use list::{CommandList, ListArgs, Operand, Recording, Slot};
 pub use load::{Io, Load, LoadOptions, STAGING_DEFAULT, Span};
 pub use parameters::{ArchiveFile, Content, Mode, Parameters, Tensor, TensorPlace, is_index};
 pub use program::{Kernel, Program};
 pub use queue::{Burst, Queue};
+pub use replay::Replayed;
 pub use runtime::{Builder, Runtime};
 pub use submitted::Submitted;
 pub use wharf_core::{
@@ -60,4 +64,5 @@ pub use wharf_core::{
         Allocation, DeviceStatistics, Heap, Order, PoolLimits, PoolStatistics, QueueOptions, Statistics,
     },
 };
+pub use wharf_layers::{Finding, FindingKind};
 pub use write::{NewArchive, NewTensor, Written, alignment};

@@ -12,6 +12,7 @@ use crate::{
     device::Device,
     engine::{Core, Engine, EngineHome},
     error::{Error, ErrorKind, Result},
+    layers::Own,
     os::{Os, deadline},
     parameters::{ArchiveFile, Parameters},
     queue::Queue,
@@ -25,7 +26,6 @@ use std::{
     },
     time::Duration,
 };
-use wharf_abi::DynDevice;
 use wharf_core::{
     batch::{
         self, Batch, BatchOptions, Direction, Item, LANES_MAX, Piece, Pieces, Side, Target, check, resolve,
@@ -158,7 +158,7 @@ struct Moves {
     far: Option<Buffer>,
 }
 
-type Job = Batch<DynDevice, Os, Resolved, FLIGHT>;
+type Job = Batch<Own, Os, Resolved, FLIGHT>;
 
 /// A batch under way. Dropping it does not stop it; [`Load::cancel`] does.
 pub struct Load {
@@ -421,7 +421,7 @@ extern "C" fn let_go(file: *mut ()) {
     drop(unsafe { Box::from_raw(file.cast::<Arc<ArchiveFile>>()) });
 }
 
-unsafe fn step_job(job: *const (), core: &Runtime<DynDevice, Os>) -> Worked {
+unsafe fn step_job(job: *const (), core: &Runtime<Own, Os>) -> Worked {
     // SAFETY: the pointer is that of the `Arc` that `enlist` gave away, alive until `drop_job`.
     unsafe { &*job.cast::<Job>() }.step(core)
 }

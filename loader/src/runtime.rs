@@ -4,12 +4,17 @@ use crate::{
     device::Device,
     engine::Engine,
     error::{Error, ErrorKind, Result},
+    layers::{LayerInUse, Layers},
     near,
     plugin::{Candidate, Opening, Report, Search, Surroundings},
 };
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, PoisonError},
+};
 use wharf_abi::tables::EntryFn;
 use wharf_core::runtime::Allocation;
+use wharf_layers::Finding;
 
 /// All devices of all plugins, and everything that is made on them. Cheap to clone; ends with the last of what was made.
 #[derive(Clone)]
@@ -25,6 +30,7 @@ pub struct Builder {
     search: Search,
     linked: Vec<EntryFn>,
     no_pump: bool,
+    layers: Vec<String>,
 }
 
 impl Builder {
@@ -94,6 +100,14 @@ impl Builder {
         self
     }
 
+    /// Also this layer over all devices, inside those chosen before and outside those of `WHARF_LAYERS`: `name` or
+    /// `name:options`. One that is not there is an error ([`Runtime::usable`]).
+    #[must_use]
+    pub fn layer(mut self, layer: impl Into<String>) -> Self {
+        self.layers.push(layer.into());
+        self
+    }
+
     /// Looks for plugins and judges their files, and runs nothing of them.
     pub fn survey(mut self) -> Report {
         self.search.survey = true;
@@ -114,10 +128,11 @@ impl Builder {
         for place in self.search.places_in(&surroundings) {
             opening.place(&place);
         }
-        let unmet = opening.unmet();
+        let layers = Layers::resolve(&self.layers, !self.search.only_named && !surroundings.elevated);
+        let unmet = opening.unmet().or_else(|| layers.refused.clone());
         let files = opening.files_device();
         let Opening { report, devices, named, instances, .. } = opening;
-        let engine = Engine::new(devices, named, instances, report, !self.no_pump, files);
+        let engine = Engine::new(devices, named, instances, report, layers, !self.no_pump, files);
         Runtime { engine, unmet }
     }
 }
@@ -149,14 +164,25 @@ impl Runtime {
     }
 
     /// Whether everything is there that was asked for: each pattern that selects or disables plugins fits one, and each
-    /// required plugin has a device. If not, this runtime has no devices. Nor has it any in a child of the process that
+    /// required plugin has a device, and each layer is there. If not, this runtime has no devices. Nor has it any in a child of the process that
     /// opened it: there all calls on it and what was made of it are errors.
     ///
     /// # Errors
-    /// [`ErrorKind::NoSuchPlugin`] with the ids that there are, or [`ErrorKind::Plugin`] with what became of the plugin.
+    /// [`ErrorKind::NoSuchPlugin`] with the ids that there are, or [`ErrorKind::Plugin`] with what became of the plugin;
+    /// [`ErrorKind::Usage`] or [`ErrorKind::Io`] for a layer, with the names that are near or what its options lack.
     pub fn usable(&self) -> Result<()> {
         self.engine.core()?;
         self.unmet.clone().map_or(Ok(()), Err)
+    }
+
+    /// The layers over the devices, the outermost first, and those that were switched off.
+    pub fn layers(&self) -> &[LayerInUse] {
+        &self.engine.layers
+    }
+
+    /// What the layer `validation` found up to now; the first thousand.
+    pub fn findings(&self) -> Vec<Finding> {
+        self.engine.findings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// All devices, in the order of the search; none if the runtime is not [usable](Self::usable).

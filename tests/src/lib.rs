@@ -94,6 +94,7 @@ pub fn wharf() -> Command {
         "WHARF_PLUGINS_SELECT",
         "WHARF_PLUGINS_DISABLE",
         "WHARF_REQUIRE",
+        "WHARF_LAYERS",
         "WHARF_ALLOW_UNSAFE_PLUGINS",
         "XDG_DATA_HOME",
         "NO_COLOR",

@@ -23,7 +23,7 @@ Builds wharf-conformance and the plugins in release, then prints one line a case
   --list                the cases and their rules, without running any
   --filter TEXT         only cases whose name holds this
   --junit FILE          also as JUnit's XML; of a second target FILE-2.xml
-  --mode MODE           pump, no-pump, depth-1, no-native-wait; all of them if none is given; may be repeated";
+  --mode MODE           pump, no-pump, depth-1, no-native-wait, layers, reordered; all if none is given; may be repeated";
 
 /// The package of the suite, and its command.
 const SUITE: &str = "wharf-conformance";

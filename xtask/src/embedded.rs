@@ -14,8 +14,8 @@ use std::{
 
 pub(crate) const LINE: &str = "build core and a static backend for bare targets";
 pub(crate) const HELP: &str = "\
-Builds wharf-core, without features and with `alloc`, and wharf-dma for thumbv7em-none-eabihf and
-riscv32imac-unknown-none-elf. The standard library's core is, in this order,
+Builds wharf-core, without features and with `alloc`, wharf-dma and wharf-layers for
+thumbv7em-none-eabihf and riscv32imac-unknown-none-elf. The standard library's core is, in this order,
   - that of the rustup target, if it is installed (`rustup target add TARGET`)
   - built from Debian's source (packages rustc-web and rust-web-src) with Debian's compiler, if that is new enough
   - the same after installing the packages, if CI=true and the user is root
@@ -23,10 +23,11 @@ else the command says what is missing and fails; `ci` skips the step then.";
 
 const TARGETS: [&str; 2] = ["thumbv7em-none-eabihf", "riscv32imac-unknown-none-elf"];
 /// Packages, and with which arguments they are built.
-const BUILDS: [(&str, &[&str]); 3] = [
+const BUILDS: [(&str, &[&str]); 4] = [
     ("wharf-core", &["--no-default-features"]),
     ("wharf-core", &["--no-default-features", "--features", "alloc"]),
     ("wharf-dma", &["--no-default-features"]),
+    ("wharf-layers", &["--no-default-features"]),
 ];
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_SOURCE: &str = "/usr/lib/rustlib/src/rust/library/core/Cargo.toml";

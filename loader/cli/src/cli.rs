@@ -17,6 +17,14 @@ use std::path::PathBuf;
   wharf convert model.safetensors -o model.irpa
   wharf load model.gguf --device host:0
   wharf --plugin-path target/plugins devices --json
+  wharf --layer trace:load.json load model.gguf --device host:0
+
+Layers (--layer, WHARF_LAYERS=name[:options],...; WHARF_LAYERS_DISABLE=GLOB,... switches them off):
+  validation    broken rules and what is left over, on stderr; `:abort` ends the process at the first
+  trace:FILE    calls and operations over time, for ui.perfetto.dev (wharf-trace.json without FILE)
+  capture:FILE  all calls with their bytes, for `wharf replay` (wharf-capture.bin without FILE)
+  faults:PLAN   with + between: fail=KIND:K (the K-th allocate, copy, launch, ... is refused),
+                break=KIND:K (its queue fails), delay=KIND:10ms, reorder[=2ms], lose=after:K, seed=N
 
 Exit codes: 0 done, 1 looked at and found wanting, 2 usage, 3 no such file, device, tensor or kernel, 4 bad file,
 5 not supported, 6 device or plugin, 7 out of memory or over a limit, 130 interrupted.")]
@@ -54,6 +62,10 @@ pub(crate) struct Global {
     /// Fail unless these plugins have devices, instead of WHARF_REQUIRE
     #[arg(long, value_name = "ID,...", value_delimiter = ',', global = true)]
     pub(crate) require: Vec<String>,
+    /// A layer over all devices: validation[:abort], trace[:FILE] (Chrome's format, for Perfetto), capture[:FILE] (for
+    /// `wharf replay`), faults:PLAN (may be given again; the first is the outermost, those of WHARF_LAYERS follow)
+    #[arg(long = "layer", value_name = "NAME[:OPTIONS]", global = true)]
+    pub(crate) layers: Vec<String>,
     /// When to use colour
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
     pub(crate) color: Color,
@@ -145,6 +157,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  wharf conformance ./libnpu.so\n  wharf conformance ./libnpu.so --filter memory. --mode no-pump\n  wharf conformance --list"
     )]
     Conformance(ConformanceArgs),
+    /// Runs a captured run again on a device and compares what the host read; exit code 1 if anything differs
+    #[command(
+        after_help = "Example:\n  wharf --layer capture:run.bin load model.gguf --device host:0\n  wharf replay run.bin --device host:0"
+    )]
+    Replay(ReplayArgs),
     /// A completion script for a shell
     Completions {
         /// The shell
@@ -273,6 +290,17 @@ pub(crate) struct DemoArgs {
     pub(crate) expect: Option<PathBuf>,
     /// The device
     #[arg(long, value_name = "DEVICE", default_value = "host:0")]
+    pub(crate) device: String,
+}
+
+/// What to run again.
+#[derive(Args)]
+pub(crate) struct ReplayArgs {
+    /// A file of the layer `capture`
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The device, by id or stable id; `auto` takes the first and says so
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub(crate) device: String,
 }
 

@@ -31,6 +31,9 @@ pub(crate) fn builder(global: &Global) -> Builder {
     for folder in &global.plugin_paths {
         builder = builder.plugin_path(folder);
     }
+    for layer in &global.layers {
+        builder = builder.layer(layer);
+    }
     if !global.select.is_empty() {
         builder = builder.select(&global.select);
     }
@@ -41,6 +44,22 @@ pub(crate) fn builder(global: &Global) -> Builder {
         builder = builder.require(&global.require);
     }
     builder
+}
+
+/// The chain of layers in one line, if there is any.
+pub(crate) fn layers_line(runtime: &Runtime) -> Option<String> {
+    let each = runtime.layers().iter().map(|layer| {
+        let off = if layer.off { ", switched off" } else { "" };
+        format!("{} ({}{off})", safe(&layer.text), layer.by)
+    });
+    let each: Vec<String> = each.collect();
+    (!each.is_empty()).then(|| format!("layers, the outermost first: {}", each.join(" -> ")))
+}
+
+/// The same for machines.
+pub(crate) fn layers_json(runtime: &Runtime) -> Value {
+    let each = runtime.layers().iter();
+    each.map(|layer| json!({"layer": layer.text, "by": layer.by, "off": layer.off})).collect()
 }
 
 pub(crate) fn run(global: &Global, args: &DevicesArgs, out: &mut Out) -> Result<(), Failure> {
@@ -66,6 +85,11 @@ pub(crate) fn run(global: &Global, args: &DevicesArgs, out: &mut Out) -> Result<
         devices.iter().try_for_each(|device| out.line(device.id()))?;
     } else {
         text(&devices, args.verbose, out)?;
+        if args.verbose
+            && let Some(line) = layers_line(&runtime)
+        {
+            out.line(&line)?;
+        }
         not_available(&runtime, &devices, &unavailable, out)?;
     }
     match &args.backend {

@@ -22,6 +22,7 @@ mod meta;
 mod out;
 mod plugins;
 mod progress;
+mod replay;
 mod select;
 mod show;
 mod typed;
@@ -65,6 +66,7 @@ fn run(cli: &Cli, out: &mut Out) -> Result<(), Failure> {
         Command::Man { verb, dir } => man::run(verb.as_deref(), dir.as_deref(), out),
         Command::Load(args) => load::run(&cli.global, args, out),
         Command::Bench { bench } => bench::run(&cli.global, bench, out),
+        Command::Replay(args) => replay::run(&cli.global, args, out),
         Command::Demo(args) => demo::run(&cli.global, args, out),
         Command::Completions { shell } => {
             let mut script = vec![];

@@ -2,7 +2,7 @@
 
 use crate::{
     cli::{Global, Look},
-    devices::runtime,
+    devices::{layers_json, layers_line, runtime},
     out::{Failure, Out, note, safe},
 };
 use serde_json::{Value, json};
@@ -34,7 +34,10 @@ fn list(global: &Global, out: &mut Out) -> Result<(), Failure> {
             .map(|(place, found)| json!({"place": place.to_string(), "found": found.to_string()}))
             .collect();
         let unmet = unmet.map(|error| error.to_string());
-        out.value(json!({"plugins": plugins, "searched": searched, "notes": report.notes, "unmet": unmet}))?;
+        out.value(json!({
+            "plugins": plugins, "searched": searched, "notes": report.notes, "unmet": unmet,
+            "layers": layers_json(&runtime),
+        }))?;
         return end;
     }
     if global.quiet {
@@ -66,6 +69,9 @@ fn list(global: &Global, out: &mut Out) -> Result<(), Failure> {
         .iter()
         .try_for_each(|(place, found)| out.line(&format!("  {}: {found}", safe(&place.to_string()))))?;
     report.notes.iter().try_for_each(|text| out.line(&format!("note: {}", safe(text))))?;
+    if let Some(line) = layers_line(&runtime) {
+        out.line(&line)?;
+    }
     if let Some(error) = unmet {
         note(&format!("error: {error}"));
     }

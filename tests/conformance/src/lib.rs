@@ -20,6 +20,7 @@ pub mod host;
 pub mod images;
 pub mod known;
 pub mod lacking;
+mod layers;
 pub mod library;
 pub mod mode;
 pub mod need;

@@ -6,7 +6,7 @@ use wharf_conformance::{Mode, Options, Target, cases, run};
 
 const USAGE: &str = "usage: wharf-conformance [--list] [--filter TEXT] [--junit FILE] [--mode MODE]... TARGET
 TARGET: a plugin file, or one of host, null, dma
-MODE: pump, no-pump, depth-1, no-native-wait; all of them if none is given";
+MODE: pump, no-pump, depth-1, no-native-wait, layers, reordered; all of them if none is given";
 
 #[derive(Default)]
 struct Args {

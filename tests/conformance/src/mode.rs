@@ -13,11 +13,16 @@ pub enum Mode {
     Depth1,
     /// The device's lanes do not wait for one another; core waits for them. With a pump thread.
     NoNativeWait,
+    /// Under the layers `validation`, which must find nothing, `trace` and `capture`. With a pump thread.
+    Layers,
+    /// Under the layer `faults`, which shows the ends of different queues in another order. No pump thread.
+    Reordered,
 }
 
 impl Mode {
     /// All of them.
-    pub const ALL: [Mode; 4] = [Mode::Pump, Mode::NoPump, Mode::Depth1, Mode::NoNativeWait];
+    pub const ALL: [Mode; 6] =
+        [Mode::Pump, Mode::NoPump, Mode::Depth1, Mode::NoNativeWait, Mode::Layers, Mode::Reordered];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
@@ -26,6 +31,8 @@ impl Mode {
             Mode::NoPump => "no-pump",
             Mode::Depth1 => "depth-1",
             Mode::NoNativeWait => "no-native-wait",
+            Mode::Layers => "layers",
+            Mode::Reordered => "reordered",
         }
     }
 
@@ -36,7 +43,7 @@ impl Mode {
 
     /// Whether a thread pumps.
     pub const fn pumps(self) -> bool {
-        matches!(self, Mode::Pump | Mode::NoNativeWait)
+        matches!(self, Mode::Pump | Mode::NoNativeWait | Mode::Layers)
     }
 }
 

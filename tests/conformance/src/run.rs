@@ -12,6 +12,7 @@ use crate::{
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::PoisonError,
     time::{Duration, Instant},
 };
 
@@ -76,6 +77,8 @@ fn one(open: &Open, mode: Mode, case: &Case) -> Result {
         checked.and(taken_down)
     });
     let outcome = outcome.and_then(|()| ctx.nothing_left());
+    let found = std::mem::take(&mut *open.found.lock().unwrap_or_else(PoisonError::into_inner));
+    let outcome = outcome.and_then(|()| silent(&found));
     let outcome = outcome.and_then(|()| in_time(begin.elapsed(), limit));
     match (outcome, expected) {
         (Ok(()), None) => Result::Passed,
@@ -84,6 +87,14 @@ fn one(open: &Open, mode: Mode, case: &Case) -> Result {
         (Ok(()), Some(known)) => {
             Result::Failed(format!("passes, but is in the table of known failures: {}", known.reason))
         }
+    }
+}
+
+/// What core asks of a device breaks no rule.
+fn silent(found: &[String]) -> Outcome {
+    match found {
+        [] => Ok(()),
+        [first, ..] => Err(Fail::new(format!("validation found {} things, the first: {first}", found.len()))),
     }
 }
 

@@ -7,6 +7,7 @@
 use crate::{
     images,
     lacking::Lacking,
+    layers::{Found, reordered, validated},
     library,
     mode::Mode,
     need::{Facts, Form},
@@ -42,6 +43,8 @@ pub enum Target {
 pub struct Open {
     /// Makes a runtime over its devices.
     rig: Box<dyn Fn(Mode) -> Box<dyn Rig> + Send + Sync>,
+    /// What validation found, in the mode that has it.
+    pub(crate) found: Found,
     /// What is known of it.
     pub facts: Facts,
     turn: Mutex<()>,
@@ -180,12 +183,16 @@ fn open<D: Backend + Send>(devices: Vec<D>, facts: Facts) -> Open {
         devices.iter().map(make).collect::<Vec<_>>().leak()
     };
     let (one_step, no_native_wait) = (wrap(Shallow::one_step), wrap(Shallow::no_native_wait));
+    let (under_validation, found) = validated(devices);
+    let under_faults = reordered(devices);
     let rig = move |mode| -> Box<dyn Rig> {
         match mode {
             Mode::Pump | Mode::NoPump => Box::new(Over::new(devices)),
             Mode::Depth1 => Box::new(Over::new(one_step)),
             Mode::NoNativeWait => Box::new(Over::new(no_native_wait)),
+            Mode::Layers => Box::new(Over::new(under_validation)),
+            Mode::Reordered => Box::new(Over::new(under_faults)),
         }
     };
-    Open { rig: Box::new(rig), facts, turn: Mutex::new(()) }
+    Open { rig: Box::new(rig), found, facts, turn: Mutex::new(()) }
 }

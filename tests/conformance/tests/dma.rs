@@ -53,3 +53,27 @@ fn plugin_one_step_at_a_time() {
 fn plugin_without_native_waits() {
     suite(&Built("dma"), NoNativeWait, false);
 }
+#[test]
+fn static_under_layers() {
+    suite(&Static("dma"), Layers, false);
+}
+#[test]
+fn static_with_ends_in_another_order() {
+    suite(&Static("dma"), Reordered, false);
+}
+#[test]
+fn tables_under_layers() {
+    suite(&Tables("dma"), Layers, false);
+}
+#[test]
+fn tables_with_ends_in_another_order() {
+    suite(&Tables("dma"), Reordered, false);
+}
+#[test]
+fn plugin_under_layers() {
+    suite(&Built("dma"), Layers, false);
+}
+#[test]
+fn plugin_with_ends_in_another_order() {
+    suite(&Built("dma"), Reordered, false);
+}

@@ -53,3 +53,27 @@ fn plugin_one_step_at_a_time() {
 fn plugin_without_native_waits() {
     suite(&Built("host"), NoNativeWait, true);
 }
+#[test]
+fn static_under_layers() {
+    suite(&Static("host"), Layers, true);
+}
+#[test]
+fn static_with_ends_in_another_order() {
+    suite(&Static("host"), Reordered, true);
+}
+#[test]
+fn tables_under_layers() {
+    suite(&Tables("host"), Layers, true);
+}
+#[test]
+fn tables_with_ends_in_another_order() {
+    suite(&Tables("host"), Reordered, true);
+}
+#[test]
+fn plugin_under_layers() {
+    suite(&Built("host"), Layers, true);
+}
+#[test]
+fn plugin_with_ends_in_another_order() {
+    suite(&Built("host"), Reordered, true);
+}

@@ -53,3 +53,27 @@ fn plugin_one_step_at_a_time() {
 fn plugin_without_native_waits() {
     suite(&Built("null"), NoNativeWait, false);
 }
+#[test]
+fn static_under_layers() {
+    suite(&Static("null"), Layers, false);
+}
+#[test]
+fn static_with_ends_in_another_order() {
+    suite(&Static("null"), Reordered, false);
+}
+#[test]
+fn tables_under_layers() {
+    suite(&Tables("null"), Layers, false);
+}
+#[test]
+fn tables_with_ends_in_another_order() {
+    suite(&Tables("null"), Reordered, false);
+}
+#[test]
+fn plugin_under_layers() {
+    suite(&Built("null"), Layers, false);
+}
+#[test]
+fn plugin_with_ends_in_another_order() {
+    suite(&Built("null"), Reordered, false);
+}

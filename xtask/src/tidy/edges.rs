@@ -19,6 +19,8 @@ enum Part {
     Backend,
     /// The shared library that exports a backend.
     Plugin,
+    /// Devices over devices.
+    Layers,
     Loader,
     /// What stands on the loader: the command, the C library.
     Front,
@@ -42,7 +44,8 @@ const MAY_NAME: &[(Part, &[Part])] = &[
     (Sys, &[]),
     (Backend, &[Core, Kernel, Sys]),
     (Plugin, &[Backend, Abi]),
-    (Loader, &[Core, Abi]),
+    (Layers, &[Core]),
+    (Loader, &[Core, Abi, Layers]),
     (Front, &[Loader, Suite]),
 ];
 
@@ -122,6 +125,7 @@ fn part(package: &Package) -> Part {
         ["plugins", name] if name.ends_with("-sys") => Sys,
         ["host-plugin"] | ["plugins", _] | ["tests", "backends", _] => Backend,
         ["loader"] => Loader,
+        ["loader", "layers"] => Layers,
         ["loader", _] => Front,
         ["tests", "conformance"] => Suite,
         ["tests", ..] => Test,
