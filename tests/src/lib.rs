@@ -101,7 +101,7 @@ pub fn wharf() -> Command {
     ] {
         command.env_remove(name);
     }
-    command.env("HOME", "/nonexistent");
+    command.env("HOME", "/proc/none");
     command
 }
 

@@ -91,13 +91,13 @@ fn a_layer_that_is_not_there_is_an_error_with_near_names() {
     let mut word = wharf_with_plugins();
     word.args(["devices", "--layer", "validation:abrt"]);
     let mut file = wharf_with_plugins();
-    file.args(["devices", "--layer", "trace:/nonexistent/t.json"]);
+    file.args(["devices", "--layer", "trace:/proc/none/t.json"]);
     for (mut command, code, says) in [
         (option, 2, "no layer `valdation`; known layers: `validation`"),
         (variable, 2, "no layer `trce`; known layers: `trace`"),
         (plan, 2, "no kind `cpy`"),
         (word, 2, "known options: `abort`"),
-        (file, 4, "/nonexistent/t.json: cannot be written"),
+        (file, 4, "/proc/none/t.json: cannot be written"),
     ] {
         let ran = Ran::of(&mut command);
         assert_eq!(ran.code, Some(code), "{}", ran.stderr);
