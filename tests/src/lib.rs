@@ -105,10 +105,10 @@ pub fn wharf() -> Command {
     command
 }
 
-/// The command with the plugins that users get.
+/// The command with the host plugin alone: what drivers this machine has, and what memory they take, is no matter here.
 pub fn wharf_with_plugins() -> Command {
     let mut command = wharf();
-    command.arg("--plugin-path").arg(plugins());
+    command.arg("--plugin").arg(host_plugin());
     command
 }
 

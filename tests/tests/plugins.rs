@@ -137,7 +137,9 @@ fn without_any_plugin_the_places_are_named() {
 
 #[test]
 fn a_named_plugin_that_is_missing_is_a_line_of_the_report() {
-    let ran = Ran::of(wharf_with_plugins().args(["--plugin", "/nonexistent/x.so", "plugins", "--json"]));
+    let mut command = wharf();
+    command.arg("--plugin-path").arg(host_plugin().parent().unwrap());
+    let ran = Ran::of(command.args(["--plugin", "/nonexistent/x.so", "plugins", "--json"]));
     let json = ran.json();
     assert_eq!(json["plugins"][0]["class"], "not_found", "{json}");
     assert_eq!(json["plugins"][1]["state"], "loaded");

@@ -6,14 +6,14 @@
 use crate::{
     bench, conformance, demo, embedded,
     fail::{Fail, Outcome},
-    freestanding, fuzz, models, shell, test, tidy,
+    freestanding, fuzz, models, opencl, shell, test, tidy,
     workspace::Workspace,
 };
 use std::time::{Duration, Instant};
 
 pub(crate) const LINE: &str = "run the whole list of checks";
 pub(crate) const HELP: &str = "\
-Runs fmt, tidy, core, clippy, test, conformance, docs, freestanding, embedded, demo, deny and prints how long each took and how it ended.
+Runs fmt, tidy, core, clippy, test, conformance, opencl, docs, freestanding, embedded, demo, deny and prints how long each took and how it ended.
 
   STEP...               only these steps
   --full                the tests in release, the models of threads, the benchmarks and fuzz targets in short and
@@ -48,6 +48,7 @@ const STEPS: &[Step] = &[
         unable: |w| without(w, "wharf-conformance"),
         run: |_| conformance::main(&[]),
     },
+    Step { name: "opencl", stops: false, unable: opencl::unable, run: opencl::run },
     Step { name: "docs", stops: false, unable: able, run: docs },
     Step {
         name: "freestanding",

@@ -1,4 +1,4 @@
-//! `demo`: the whole way on the host device, from an archive through kernels to checked results.
+//! `demo`: the whole way on a device, from an archive through kernels to checked results.
 
 use crate::{
     fail::{Fail, Outcome},
@@ -7,12 +7,12 @@ use crate::{
 };
 use std::{path::PathBuf, process::Command};
 
-pub(crate) const LINE: &str = "run the digits model through the command on the host device";
+pub(crate) const LINE: &str = "run the digits model through the command on a device";
 pub(crate) const HELP: &str = "\
 Builds the plugins and the command in release, then runs `wharf demo` over the digits model and ends with its code.
 
   --archive FORMAT      safetensors (the default), gguf or irpa
-  --device DEVICE       host:0 unless given";
+  --device DEVICE       host:0 unless given; the kernels are those of its backend";
 
 /// The formats that the model of the demo is stored in.
 pub(crate) const FORMATS: [&str; 3] = ["safetensors", "gguf", "irpa"];
@@ -35,16 +35,17 @@ pub(crate) fn main(args: &[String]) -> Outcome {
     }
     let workspace = Workspace::read()?;
     let built = plugins::build(&workspace, true)?;
+    let image = built.image(device.split(':').next().unwrap_or_default())?;
     let mut demo = Command::new(build_command(&workspace)?);
     let digits = PathBuf::from("tests/fixtures/digits");
     demo.current_dir(&workspace.root)
         .arg("--plugin-path")
-        .arg(built.plugins)
+        .arg(&built.plugins)
         .arg("demo")
         .arg("--archive")
         .arg(digits.join(format!("digits.{format}")))
         .arg("--kernels")
-        .arg(built.kernels.join(format!("host.{}", std::env::consts::DLL_EXTENSION)))
+        .arg(image)
         .arg("--expect")
         .arg(digits.join("expected.json"))
         .args(["--device", &device]);

@@ -2,12 +2,12 @@
 //! package's features help it.
 
 use crate::{
+    debian,
     fail::{Fail, Outcome},
     shell,
     workspace::Workspace,
 };
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -64,9 +64,9 @@ pub(crate) fn main(args: &[String]) -> Outcome {
 /// What is missing here, after it was installed where that is allowed.
 pub(crate) fn unable(workspace: &Workspace) -> Option<String> {
     let lacks = || TARGETS.into_iter().find(|target| core_of(workspace, target).is_none());
-    if lacks().is_some() && may_install() {
+    if lacks().is_some() && debian::may_install() {
         // A failure shows in what is then still missing.
-        let _ = install();
+        let _ = debian::install(&DEBIAN_PACKAGES);
     }
     lacks().map(missing)
 }
@@ -117,24 +117,6 @@ fn sysroot(root: &Path) -> Option<PathBuf> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let said = shell::output(Command::new(rustc).current_dir(root).args(["--print", "sysroot"])).ok()?;
     Some(PathBuf::from(said.trim()))
-}
-
-/// Only a machine that says it is a CI machine is changed, and only as root.
-fn may_install() -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
-    std::env::var("CI").is_ok_and(|ci| ci == "true") && root && shell::which("apt-get").is_some()
-}
-
-fn install() -> Outcome {
-    let apt = |args: &[&str]| {
-        let mut command = Command::new("apt-get");
-        command.args(["-qq", "-y", "-o", "DPkg::Lock::Timeout=400", "-o", "Dpkg::Use-Pty=0"]).args(args);
-        shell::run(command.env("DEBIAN_FRONTEND", "noninteractive"))
-    };
-    // Old lists name an old compiler; without any network the packages may still be at hand.
-    let _ = apt(&["update"]);
-    apt(&[&["install", "--no-install-recommends"], &DEBIAN_PACKAGES[..]].concat())
 }
 
 #[cfg(test)]

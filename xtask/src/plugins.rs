@@ -19,7 +19,8 @@ pub(crate) const HELP: &str = "\
 Builds, in release, every shared library below host-plugin/, plugins/ and tests/:
   target/plugins/       plugins that users get
   target/test-plugins/  plugins for tests
-  target/kernels/       kernel images, one for each backend: host.so
+  target/kernels/       kernel images, one for each backend: host.so, and what is taken as it is from
+                        plugins/BACKEND/kernels/sample.*: opencl.cl
 
 A file that has not changed keeps its time; what is built no more is taken away.
 
@@ -40,6 +41,16 @@ impl Built {
             test_plugins: target.join("test-plugins"),
             kernels: target.join("kernels"),
         }
+    }
+
+    /// The kernel image of a backend.
+    pub(crate) fn image(&self, backend: &str) -> Result<PathBuf, Fail> {
+        let all = fs::read_dir(&self.kernels).during(self.kernels.display())?;
+        let mut files = all.filter_map(|entry| Some(entry.ok()?.path()));
+        let found = files.find(|file| file.file_stem().is_some_and(|stem| stem == backend));
+        found.ok_or_else(|| {
+            Fail::new(format!("no kernel image for backend `{backend}` in {}", self.kernels.display()))
+        })
     }
 }
 
@@ -74,6 +85,7 @@ pub(crate) fn build(workspace: &Workspace, quiet: bool) -> Result<Built, Fail> {
             .ok_or_else(|| Fail::new(format!("cargo built no shared library of {}", package.name)))?;
         wanted.insert(place(&built, &library, file), file.clone());
     }
+    wanted.extend(as_they_are(workspace, &built.kernels)?);
     for folder in [&built.plugins, &built.test_plugins, &built.kernels] {
         fs::create_dir_all(folder).during(folder.display())?;
         sweep(folder, &wanted)?;
@@ -100,6 +112,24 @@ fn place(built: &Built, library: &Library, file: &Path) -> PathBuf {
         Library::Test => built.test_plugins.join(format!("{stem}.{extension}")),
         Library::Kernels(backend) => built.kernels.join(format!("{backend}.{extension}")),
     }
+}
+
+/// Kernel images that need no building: `sample.*` in a backend's folder `kernels`, by place and origin.
+fn as_they_are(workspace: &Workspace, kernels: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Fail> {
+    let mut found = Vec::new();
+    for member in &workspace.members {
+        let folder = workspace.root.join(&member.dir).join("kernels");
+        let Some(backend) = member.dir.strip_prefix("plugins/").filter(|_| folder.is_dir()) else { continue };
+        for entry in fs::read_dir(&folder).during(folder.display())? {
+            let file = entry.during(folder.display())?.path();
+            if file.file_stem().is_some_and(|stem| stem == "sample") {
+                let mut to = kernels.join(backend.replace('-', "_"));
+                to.set_extension(file.extension().unwrap_or_default());
+                found.push((to, file));
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// One call of cargo for all members, so that their dependencies are built once.

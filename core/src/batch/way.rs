@@ -141,11 +141,13 @@ impl<D: Device, E: Env> Way<D, E> {
     fn splat(&self, runtime: &Runtime<D, E>, to: End, len: u64, pattern: &[u8]) -> Moved {
         let rest = len % pattern.len() as u64;
         let whole = len - rest;
-        let start = || at(runtime, to, len, Access::WRITE).map(|at| at.0);
+        let start = || at(runtime, to, len, Access::WRITE);
         let mut filled = None;
         if whole > 0 {
-            let fill = || start().map(|to| Op::Fill { to, len: whole, pattern });
-            let moved = one(runtime, self.queue, &[], fill);
+            let moved = moved(runtime.issue_by(self.queue, &[], |lane| {
+                let (to, peer) = start()?;
+                runtime.accept_whole(lane, &ALONE, Op::Fill { to, len: whole, pattern }, peer)
+            }));
             if moved.fault.is_some() {
                 return moved;
             }
@@ -154,7 +156,8 @@ impl<D: Device, E: Env> Way<D, E> {
         if rest == 0 {
             return Moved { end: filled, fault: None };
         }
-        let update = || start().map(|to| Op::Update { to: to + whole, bytes: &pattern[..rest as usize] });
+        let update =
+            || start().map(|(to, _)| Op::Update { to: to + whole, bytes: &pattern[..rest as usize] });
         let moved = one(runtime, self.queue, &[], update);
         Moved { end: moved.end.or(filled), fault: moved.fault }
     }
@@ -182,7 +185,13 @@ fn one<'a, D: Device, E: Env>(
     waits: &[Point],
     make: impl FnOnce() -> Result<Op<'a>, Fault>,
 ) -> Moved {
-    match runtime.issue(queue, &Around { waits, signals: &[], hint: Hint::None }, |_, _| make()) {
+    moved(runtime.issue(queue, &Around { waits, ..ALONE }, |_, _| make()))
+}
+
+const ALONE: Around<'static> = Around { waits: &[], signals: &[], hint: Hint::None };
+
+fn moved(issued: Result<Option<Point>, Fault>) -> Moved {
+    match issued {
         Ok(Some(end)) => Moved { end: Some(end), fault: None },
         // A queue of free order gives no points, so nobody could tell when the chunk has ended.
         Ok(None) => Moved::failed(Fault::caller(Kind::FailedPrecondition, Site::Batch, Why::State, [1, 0])),

@@ -194,13 +194,56 @@ impl Target {
 /// An operation as it is kept. The first four are complete, unless a launch has patches.
 #[derive(Clone, Copy)]
 pub(super) enum Saved {
-    Copy { from: u64, to: u64, len: u64, peers: [u16; 2] },
-    Fill { to: u64, len: u64, pattern: Part },
-    Update { to: u64, bytes: Part },
-    Launch { kernel: u64, groups: [u32; 3], size: [u32; 3], shared: u32, args: Part, patches: Part },
-    CopyBound { from: Target, to: Target },
-    FillBound { to: Target, pattern: Part },
-    UpdateBound { to: Target, bytes: Part },
+    Copy {
+        from: u64,
+        to: u64,
+        len: u64,
+        peers: [u16; 2],
+    },
+    Fill {
+        to: u64,
+        len: u64,
+        pattern: Part,
+    },
+    Update {
+        to: u64,
+        bytes: Part,
+    },
+    Launch {
+        kernel: u64,
+        groups: [u32; 3],
+        size: [u32; 3],
+        shared: u32,
+        args: Part,
+        patches: Part,
+    },
+    CopyBound {
+        from: Target,
+        to: Target,
+    },
+    FillBound {
+        to: Target,
+        pattern: Part,
+    },
+    UpdateBound {
+        to: Target,
+        bytes: Part,
+    },
+    /// Of a fill whose target's alignment is known when it is bound, the bytes before, at or behind what is aligned to
+    /// the pattern, which is kept twice in a row.
+    FillPiece {
+        to: Target,
+        pattern: Part,
+        piece: Piece,
+    },
+}
+
+/// Which part of a fill.
+#[derive(Clone, Copy)]
+pub(super) enum Piece {
+    Head,
+    Body,
+    Tail,
 }
 
 impl Saved {
@@ -457,8 +500,15 @@ impl<D: Device, E: Env> Runtime<D, E> {
                     return Err(Fault::backend(Kind::Unsupported, Site::Fill, Why::Limit, values));
                 }
                 let to = self.target(list, caps, &to, Access::WRITE, Site::Fill)?;
-                let pattern = list.push_bytes(pattern, Site::Fill)?;
-                list.push(Saved::FillBound { to, pattern }, Site::Fill)
+                let once = list.push_bytes(pattern, Site::Fill)?;
+                if caps.fills(1, len) || !caps.takes(op::UPDATE) || len > caps.update_max.into() {
+                    return list.push(Saved::FillBound { to, pattern: once }, Site::Fill);
+                }
+                list.push_bytes(pattern, Site::Fill)?;
+                let mut pieces = [Piece::Head, Piece::Body, Piece::Tail].into_iter();
+                pieces.try_for_each(|piece| {
+                    list.push(Saved::FillPiece { to, pattern: once, piece }, Site::Fill)
+                })
             }
             Command::Update { to, bytes } => self.save_update(list, caps, &to, bytes),
             Command::Launch { kernel, launch, refs } => self.save_launch(list, caps, kernel, &launch, refs),

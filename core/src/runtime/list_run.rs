@@ -1,7 +1,7 @@
 //! A list with the bindings of one submit: its operations, as a backend takes them.
 
 use super::{
-    list::{BOUND_ARGS_MAX, Part, Recorded, SLOTS_MAX, Saved, Target},
+    list::{BOUND_ARGS_MAX, Part, Piece, Recorded, SLOTS_MAX, Saved, Target},
     sequence::Sequence,
     transfer::check_pattern,
 };
@@ -115,6 +115,12 @@ impl<'a> Run<'a> {
                 check_pattern(to.len, pattern)?;
                 if to.len == 0 { Op::Barrier } else { Op::Fill { to: to.address, len: to.len, pattern } }
             }
+            Saved::FillPiece { to, pattern, piece } => {
+                let to = self.place(&to, Access::WRITE, Usage::TRANSFER, Site::Fill)?;
+                check_pattern(to.len, self.list.bytes(pattern))?;
+                let twice = self.list.bytes(Part { len: 2 * pattern.len, ..pattern });
+                piece_of(to.address, to.len, twice, piece)
+            }
             Saved::UpdateBound { to, bytes } => {
                 let to = self.place(&to, Access::WRITE, Usage::TRANSFER, Site::Update)?;
                 let bytes = self.list.bytes(bytes);
@@ -179,4 +185,51 @@ fn front<'p>(patched: &mut &'p [u8], args: Part) -> &'p [u8] {
     let (own, rest) = patched.split_at((args.len as usize).min(patched.len()));
     *patched = rest;
     own
+}
+
+/// One of the three parts of a fill: updates of less than a pattern around what is aligned to it, where the pattern is
+/// turned by what went before.
+fn piece_of(to: u64, len: u64, twice: &[u8], piece: Piece) -> Op<'_> {
+    let n = twice.len() as u64 / 2;
+    let head = (to.next_multiple_of(n) - to).min(len);
+    let body = (len - head) / n * n;
+    let turned = &twice[head as usize..];
+    match piece {
+        Piece::Head if head > 0 => Op::Update { to, bytes: &twice[..head as usize] },
+        Piece::Body if body > 0 => Op::Fill { to: to + head, len: body, pattern: &turned[..n as usize] },
+        Piece::Tail if head + body < len => {
+            Op::Update { to: to + head + body, bytes: &turned[..(len - head - body) as usize] }
+        }
+        _ => Op::Barrier,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every target from 0 to 7 past an alignment of 4, against the pattern by its definition.
+    #[test]
+    fn the_pieces_of_a_fill_are_the_fill() {
+        let twice = [1, 2, 3, 4, 1, 2, 3, 4];
+        for (to, len) in (0..8u64).flat_map(|to| (0..5).map(move |n| (to, 4 * n))) {
+            let mut memory = [0u8; 64];
+            for piece in [Piece::Head, Piece::Body, Piece::Tail] {
+                match piece_of(to, len, &twice, piece) {
+                    Op::Update { to, bytes } => memory[to as usize..][..bytes.len()].copy_from_slice(bytes),
+                    Op::Fill { to, len, pattern } => {
+                        assert!(to.is_multiple_of(4) && len.is_multiple_of(4), "{to}, {len}");
+                        let body = &mut memory[to as usize..][..len as usize];
+                        body.chunks_mut(4).for_each(|chunk| chunk.copy_from_slice(pattern));
+                    }
+                    _ => {}
+                }
+            }
+            let expected: [u8; 64] = core::array::from_fn(|at| match (at as u64).checked_sub(to) {
+                Some(at) if at < len => twice[at as usize % 4],
+                _ => 0,
+            });
+            assert_eq!(memory, expected, "{len} bytes at {to}");
+        }
+    }
 }

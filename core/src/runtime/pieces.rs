@@ -96,7 +96,7 @@ pub(super) fn way<'a>(whole: Op<'a>, caps: &Caps, peer: u16) -> Result<Way<'a>, 
 
 impl<D: Device, E: Env> Runtime<D, E> {
     /// Accepts an operation, in pieces if the device does not do it at once. `peer`: where its target lies.
-    pub(super) fn accept_whole(
+    pub(crate) fn accept_whole(
         &self,
         lane: &mut LaneState<D>,
         around: &Around<'_>,

@@ -108,6 +108,27 @@ impl Ctx {
         self.facts.sample.ok_or_else(|| Fail::new("the case does not say that it needs programs"))
     }
 
+    /// The name of the sample's global and its length, which the case's needs promised.
+    ///
+    /// # Errors
+    /// If the needs did not.
+    pub fn sample_global(&self) -> Outcome<(&'static str, u64)> {
+        self.sample()?.global.ok_or_else(|| Fail::new("the case does not say that it needs a global"))
+    }
+
+    /// Arguments of the sample's idle kernel.
+    ///
+    /// # Errors
+    /// As `Runtime::global`.
+    pub fn idle_args(&self, program: Handle<ProgramRecord>) -> Outcome<Vec<u8>> {
+        let sample = self.sample()?;
+        let address = match sample.global {
+            Some((name, _)) => self.rig.global(program, name)?.base,
+            None => 0,
+        };
+        Ok((sample.idle_args)(address))
+    }
+
     /// The moment from which on a wait counts as stuck.
     pub fn soon(&self) -> Deadline {
         deadline(self.limit)

@@ -9,16 +9,16 @@ pub struct Sample {
     pub image: &'static [u8],
     /// Names of kernels.
     pub kernels: &'static [&'static str],
-    /// Name of a global.
-    pub global: &'static str,
-    /// Bytes of the global.
-    pub global_len: u64,
+    /// Name of a global and its length, where the backend has globals.
+    pub global: Option<(&'static str, u64)>,
     /// A kernel that changes nothing when launched with [`Sample::idle_args`].
     pub idle: &'static str,
-    /// Packed arguments for `idle`, given the address of the global.
+    /// Packed arguments for `idle`, given the address of the global (0 if there is none).
     pub idle_args: fn(u64) -> Vec<u8>,
     /// The parameters of `idle` by size.
     pub idle_params: &'static [u32],
+    /// The image as one of another machine.
+    pub foreign: fn(&[u8]) -> Vec<u8>,
 }
 
 /// The kernels of the host's sample image that the suite uses.
@@ -39,15 +39,22 @@ const KERNELS: &[&str] = &[
     "spin",
 ];
 
+/// Bytes 18 and 19 of an ELF file are its machine; in any other image they are part of a magic or header.
+fn other_machine(image: &[u8]) -> Vec<u8> {
+    let mut image = image.to_vec();
+    image[18] ^= 0x55;
+    image
+}
+
 fn full(image: &'static [u8]) -> Sample {
     Sample {
         image,
         kernels: KERNELS,
-        global: "global",
-        global_len: 256,
+        global: Some(("global", 256)),
         idle: "noargs",
         idle_args: |_| Vec::new(),
         idle_params: &[],
+        foreign: other_machine,
     }
 }
 
@@ -56,11 +63,34 @@ fn null() -> Sample {
     Sample {
         image: wharf_null::IMAGE,
         kernels: &["add"],
-        global: "answer",
-        global_len: 8,
+        global: Some(("answer", 8)),
         idle: "add",
         idle_args: |global| [&global.to_le_bytes()[..], &8u64.to_le_bytes(), &[0]].concat(),
         idle_params: &[8, 8, 1],
+        foreign: other_machine,
+    }
+}
+
+/// The source that OpenCL compiles for whatever machine; what is of another machine is its compiler's output.
+fn opencl() -> Sample {
+    Sample {
+        kernels: &[
+            "foo",
+            "noargs",
+            "multiargs",
+            "composite",
+            "byte",
+            "localmem",
+            "localmem_static",
+            "localmem_reduction",
+            "sequence",
+            "mark",
+            "saxpy",
+            "spin",
+        ],
+        global: None,
+        foreign: |_| b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\xFF\xFF\x01\0\0\0".to_vec(),
+        ..full(include_bytes!("../../../plugins/opencl/kernels/sample.cl"))
     }
 }
 
@@ -68,9 +98,11 @@ fn null() -> Sample {
 pub fn sample(backend: &str) -> Option<&'static Sample> {
     static HOST: OnceLock<Sample> = OnceLock::new();
     static NULL: OnceLock<Sample> = OnceLock::new();
+    static OPENCL: OnceLock<Sample> = OnceLock::new();
     match backend {
         "host" => Some(HOST.get_or_init(|| full(wharf_host_image::bytes()))),
         "null" => Some(NULL.get_or_init(null)),
+        "opencl" => Some(OPENCL.get_or_init(opencl)),
         other => {
             let file = Path::new(&env::var_os("WHARF_TEST_IMAGES")?).join(format!("{other}.bin"));
             Some(Box::leak(Box::new(full(fs::read(file).ok()?.leak()))))

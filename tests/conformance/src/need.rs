@@ -10,6 +10,8 @@ pub enum Need {
     Programs,
     /// This kernel in the image.
     Kernel(&'static str),
+    /// A global in the image.
+    Global,
     /// Host calls in a queue.
     HostCalls,
     /// Memory that the host can map.
@@ -74,6 +76,10 @@ impl Need {
                 let there =
                     facts.programs && facts.sample.is_some_and(|sample| sample.kernels.contains(&name));
                 (!there).then(|| format!("no kernel `{name}` for backend {}", facts.backend))
+            }
+            Need::Global => {
+                let there = facts.sample.is_some_and(|sample| sample.global.is_some());
+                unless(there, "no global in the image of this backend")
             }
             Need::HostCalls => unless(caps.takes(op::CALL), "the device runs no host calls"),
             Need::Map => unless(facts.host_access && caps.mappable, "its memory cannot be mapped"),

@@ -63,7 +63,7 @@ fn words(bytes: &[u8]) -> Vec<u32> {
 fn idle_kernel(ctx: &Ctx) -> Outcome<(Handle<KernelRecord>, Vec<u8>)> {
     let (program, sample) = (ctx.program()?, ctx.sample()?);
     let kernel = ctx.kernel(program, sample.idle, &[])?;
-    Ok((kernel, (sample.idle_args)(ctx.global(program, sample.global)?.base)))
+    Ok((kernel, ctx.idle_args(program)?))
 }
 
 fn launch(ctx: &Ctx, queue: Queue, kernel: Handle<KernelRecord>, args: &LaunchArgs<'_>) -> Outcome<Point> {
@@ -337,7 +337,7 @@ fn other_device(ctx: &Ctx) -> Outcome {
 fn stale(ctx: &Ctx) -> Outcome {
     let (program, sample, queue) = (ctx.program()?, ctx.sample()?, ctx.in_order()?);
     let kernel = ctx.kernel(program, sample.idle, &[])?;
-    let args = (sample.idle_args)(ctx.global(program, sample.global)?.base);
+    let args = ctx.idle_args(program)?;
     ctx.unload(program)?;
     for kernel in [kernel, Handle::from_raw(0)] {
         refused(ctx.launch(queue, kernel, &one(&args), &Around::NONE), Kind::InvalidHandle)?;
@@ -348,7 +348,7 @@ fn stale(ctx: &Ctx) -> Outcome {
 fn unload_waits(ctx: &Ctx) -> Outcome {
     let (program, sample, queue) = (ctx.program()?, ctx.sample()?, ctx.in_order()?);
     let kernel = ctx.kernel(program, sample.idle, &[])?;
-    let args = (sample.idle_args)(ctx.global(program, sample.global)?.base);
+    let args = ctx.idle_args(program)?;
     let gate = ctx.new_timeline(0)?;
     let end = point(ctx.launch(queue, kernel, &one(&args), &around(&[at(gate, 1)], &[]))?)?;
     ctx.unload(program)?;

@@ -303,7 +303,7 @@ fn access(ctx: &Ctx) -> Outcome {
 fn unloaded(ctx: &Ctx) -> Outcome {
     let (program, sample, queue) = (ctx.program()?, ctx.sample()?, ctx.in_order()?);
     let kernel = ctx.kernel(program, sample.idle, &[])?;
-    let args = (sample.idle_args)(ctx.global(program, sample.global)?.base);
+    let args = ctx.idle_args(program)?;
     let launch = LaunchArgs { groups: [1; 3], size: [1; 3], shared: 0, args: &args };
     let list = ctx.list_of(0, &[Command::Launch { kernel, launch, refs: &[] }])?;
     ctx.execute(queue, &list, &[], &Around::NONE)?;
