@@ -708,7 +708,7 @@ impl Kernel {
         check("clSetKernelArg", unsafe { call(self.raw, index, value.len(), bytes) })
     }
 
-    /// So many bytes of local memory.
+    /// So many bytes of local memory; of an address the length is 8, and it is null.
     pub(crate) fn set_local(&mut self, index: u32, len: usize) -> Answer {
         // SAFETY: as for `set`; local memory has a length and no value.
         let code = unsafe { (self.api.clSetKernelArg)(self.raw, index, len, ptr::null()) };

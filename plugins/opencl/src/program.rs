@@ -1,8 +1,8 @@
 //! Programs: sources, SPIR-V where the device takes it, and what its own compiler made; their kernels, and launches.
 //!
 //! A kernel's arguments come as one packed block in C layout. Where each lies follows from the types that the driver
-//! tells; a driver that tells none gets the caller's layout. A parameter in local memory is not in the block: it gets
-//! the launch's dynamic shared memory.
+//! tells; where it tells none, from what it takes, or from the caller's layout. A parameter in local memory is not in
+//! the block: it gets the launch's dynamic shared memory.
 //!
 //! # Safety
 //! A kernel's word is the address of an entry of its own, which lives as long as its program is on the shelf.
@@ -289,13 +289,13 @@ fn entry(card: &Card, program: &Program, name: &str, layout: &[Param]) -> Result
     let of = |refusal: Refusal| refusal.fault(Site::Kernel);
     let text =
         CString::new(name).map_err(|_| Fault::caller(Kind::NotFound, Site::Kernel, Why::Unknown, [0; 2]))?;
-    let raw = program.built.kernel(&text).map_err(of)?;
+    let mut raw = program.built.kernel(&text).map_err(of)?;
     let count = raw.info(cl::CL_KERNEL_NUM_ARGS).map_err(of)? as u32;
     let (mut slots, mut local, mut end) = (Vec::new(), None, 0);
     for index in 0..count {
         let given = layout.get(slots.len());
         let measure = |ty: &str| measure(card, program.source.as_deref()?, ty);
-        let found = argument(&raw, index, given, &measure).map_err(|why| unlaid(name, index, why))?;
+        let found = argument(&mut raw, index, given, &measure).map_err(|why| unlaid(name, index, why))?;
         let (role, param) = match found {
             Argument::Local if local.is_some() => {
                 return Err(unlaid(
@@ -354,11 +354,21 @@ enum Argument {
 /// Finds size and alignment of a type that a program defines.
 type Measure<'a> = &'a dyn Fn(&str) -> Option<[u32; 2]>;
 
-fn argument(raw: &Raw, index: u32, given: Option<&Param>, measure: Measure<'_>) -> Result<Argument, String> {
+fn argument(
+    raw: &mut Raw,
+    index: u32,
+    given: Option<&Param>,
+    measure: Measure<'_>,
+) -> Result<Argument, String> {
     let Ok(place) = raw.arg_info(index, cl::CL_KERNEL_ARG_ADDRESS_QUALIFIER) else {
-        let param = given.ok_or("is not described by this program: give the layout of its parameters")?;
-        let role = if param.size == 8 { Role::Either } else { Role::Value };
-        return Ok(Argument::Given(role, *param));
+        return match (tried(raw, index), given) {
+            (Some(Argument::Local), _) => Ok(Argument::Local),
+            (Some(Argument::Sized { role, .. }), Some(param)) => Ok(Argument::Given(role, *param)),
+            (Some(found), None) => Ok(found),
+            (_, Some(param)) if param.size == 8 => Ok(Argument::Given(Role::Either, *param)),
+            (_, Some(param)) => Ok(Argument::Given(Role::Value, *param)),
+            (None, None) => Err("is not described by this program: give the layout of its parameters".into()),
+        };
     };
     let ty = raw.arg_info(index, cl::CL_KERNEL_ARG_TYPE_NAME).map_or(String::new(), |name| words(&name));
     match number(&place) as u32 {
@@ -369,6 +379,20 @@ fn argument(raw: &Raw, index: u32, given: Option<&Param>, measure: Measure<'_>) 
         cl::CL_KERNEL_ARG_ADDRESS_PRIVATE => by_value(&ty, given, measure),
         _ => Err(format!("is a `{ty}`, for which there is no place in a block of arguments")),
     }
+}
+
+/// What a parameter is that the program does not describe, as SPIR-V mostly does not: the driver takes a null address where
+/// an address goes, any length where local memory goes, and by value only what has the parameter's size
+/// (`CL_INVALID_ARG_SIZE`). Alignment is that of a built-in type of the size.
+fn tried(raw: &mut Raw, index: u32) -> Option<Argument> {
+    const SIZES: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+    if raw.set_local(index, size_of::<u64>()).is_ok() {
+        let local = raw.set_local(index, size_of::<u64>() + size_of::<u32>()).is_ok();
+        let address = Argument::Sized { role: Role::Pointer, size: 8, align: 8 };
+        return Some(if local { Argument::Local } else { address });
+    }
+    let size = SIZES.into_iter().find(|size| raw.set(index, &[0; 128][..*size]).is_ok())? as u32;
+    Some(Argument::Sized { role: Role::Value, size, align: size })
 }
 
 fn by_value(ty: &str, given: Option<&Param>, measure: Measure<'_>) -> Result<Argument, String> {
