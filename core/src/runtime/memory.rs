@@ -70,8 +70,8 @@ impl<D: Device, E: Env> Runtime<D, E> {
     /// run, pools are trimmed, and it is tried again.
     ///
     /// # Errors
-    /// `InvalidArgument` for an alignment that is no power of two or above 2^30; `ResourceExhausted`; what the backend
-    /// says; `BackendFailure` if it gives memory that is too short, misaligned or another's.
+    /// `InvalidArgument` for an alignment that is no power of two or above 2^30; `ResourceExhausted`, also for more
+    /// than the device gives at once; what the backend says; `BackendFailure` if it gives memory that is too short, misaligned or another's.
     pub fn allocate(&self, device: usize, want: &Want) -> Result<Handle<Record>, Fault> {
         let owner = self.device(device, Site::Allocate)?;
         let align = want.align.max(1);
@@ -83,7 +83,11 @@ impl<D: Device, E: Env> Runtime<D, E> {
                 [align, ALIGN_MAX],
             ));
         }
-        let want = canonical(want, owner.caps().mappable && owner.caps().coherent);
+        let caps = owner.caps();
+        let want = canonical(want, caps.mappable && caps.coherent);
+        if want.len > caps.alloc_max {
+            return Err(Fault::full(Site::Allocate, caps.alloc_max));
+        }
         let block = if want.len == 0 {
             Block { base: 0, len: 0, native: 0 }
         } else {
