@@ -63,9 +63,15 @@ impl Cpu {
         }
     }
 
-    pub(crate) fn lane(&'static self, tick: Tick) -> Result<Port, Fault> {
-        let taken = self.0.with(|state| state.tick.replace(tick)).is_some();
-        if taken { Err(Fault::full(Site::Queue, 1)) } else { Ok(Port(self)) }
+    pub(crate) fn lane(&'static self, tick: Tick) -> Result<(CpuLane, Port), Fault> {
+        let full = Fault::backend(Kind::ResourceExhausted, Site::Queue, Why::Full, [1, 0]);
+        self.0.with(|state| match state.tick {
+            Some(_) => Err(full),
+            None => {
+                state.tick = Some(tick);
+                Ok((CpuLane(self), Port(self)))
+            }
+        })
     }
 
     pub(crate) fn kernel(&self, name: &[u8]) -> Result<Kernel, Fault> {
@@ -81,11 +87,20 @@ impl Cpu {
     }
 }
 
-/// Both ends of the queue.
+/// The submitting end of the queue.
+pub struct CpuLane(&'static Cpu);
+
+/// The watching end of the queue.
 #[derive(Clone)]
 pub struct Port(&'static Cpu);
 
-impl Lane for Port {
+impl Drop for CpuLane {
+    fn drop(&mut self) {
+        self.0.0.with(|state| (state.tick, state.count) = (None, 0));
+    }
+}
+
+impl Lane for CpuLane {
     fn submit(&mut self, steps: &[Step<'_>], _: Hint) -> Result<usize, (usize, Fault)> {
         for (n, step) in steps.iter().enumerate() {
             let job = Job { launch: launch_of(&step.op).map_err(|fault| (n, fault))?, done: step.done };

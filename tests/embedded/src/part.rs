@@ -1,7 +1,7 @@
 //! The devices of the firmware as one type: a runtime takes devices of one kind, and a board's parts are of several.
 
 use crate::{
-    cpu::{Cpu, Port},
+    cpu::{Cpu, CpuLane, Port},
     env::Flag,
 };
 use wharf_core::{
@@ -45,7 +45,7 @@ pub enum Way {
     /// A channel.
     Dma(<Dma as Device>::Lane),
     /// The queue of kernels.
-    Cpu(Port),
+    Cpu(CpuLane),
 }
 
 /// The watching end; a channel needs none.
@@ -77,7 +77,7 @@ impl Device for Part {
     fn lane(&self, tick: Tick) -> Result<(Way, Watch, usize), Fault> {
         match self {
             Part::Dma(dma) => dma.lane(tick).map(|(lane, (), number)| (Way::Dma(lane), Watch(None), number)),
-            Part::Cpu(cpu) => cpu.lane(tick).map(|port| (Way::Cpu(port.clone()), Watch(Some(port)), 0)),
+            Part::Cpu(cpu) => cpu.lane(tick).map(|(lane, port)| (Way::Cpu(lane), Watch(Some(port)), 0)),
         }
     }
 }
@@ -86,7 +86,7 @@ impl Lane for Way {
     fn submit(&mut self, steps: &[Step<'_>], hint: Hint) -> Result<usize, (usize, Fault)> {
         match self {
             Way::Dma(lane) => lane.submit(steps, hint),
-            Way::Cpu(port) => port.submit(steps, hint),
+            Way::Cpu(lane) => lane.submit(steps, hint),
         }
     }
 }
