@@ -51,7 +51,7 @@ const BOARDS: [Board; 2] = [
 ];
 /// The folder of the firmware, and its programs with the arguments that build them.
 const FIRMWARE: &str = "tests/embedded";
-const PROGRAMS: [(&str, &[&str]); 2] = [("digits", &[]), ("limits", &[])];
+const PROGRAMS: [(&str, &[&str]); 3] = [("digits", &[]), ("limits", &[]), ("heap", &["--features", "heap"])];
 /// Longer than any firmware takes, in seconds.
 const SECONDS_MAX: u64 = 60;
 /// Linkers that take GNU arguments, the first there is: Debian's compiler has none of its own.

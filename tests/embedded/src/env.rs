@@ -41,6 +41,15 @@ pub fn after_ms(ms: u64) -> Deadline {
     Some(board::now_ns() + ms * 1_000_000)
 }
 
+/// Waits for an interrupt if nobody has rung. One between the look and the sleep is not lost for long: the timer's next
+/// one ends it.
+pub(crate) fn sleep(word: &AtomicU32, seen: u32, until: Deadline) -> bool {
+    if word.load(Acquire) == seen {
+        board::sleep();
+    }
+    until.is_none_or(|until| board::now_ns() < until)
+}
+
 /// One main loop, no heap.
 pub struct Bare;
 
@@ -51,11 +60,7 @@ impl Env for Bare {
     type Lock = Flag;
     type Ranges = Sorted<Flag, RANGES>;
     fn sleep(word: &AtomicU32, seen: u32, until: Deadline, _: u64) -> bool {
-        // An interrupt between the look and the sleep is not lost for long: the timer's next one ends it.
-        if word.load(Acquire) == seen {
-            board::sleep();
-        }
-        until.is_none_or(|until| board::now_ns() < until)
+        sleep(word, seen, until)
     }
     fn wake(_: &AtomicU32) {}
     fn grow(_: Layout) -> Option<NonNull<u8>> {

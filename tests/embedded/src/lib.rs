@@ -18,6 +18,8 @@ pub mod board;
 pub mod broken;
 pub mod cpu;
 pub mod env;
+#[cfg(feature = "heap")]
+pub mod heap;
 pub mod kernels;
 pub mod part;
 pub mod place;
@@ -47,6 +49,11 @@ macro_rules! firmware {
         #[unsafe(no_mangle)]
         extern "C" fn firmware() -> ! {
             $crate::board::exit($crate::run($name, $play))
+        }
+        #[cfg(target_os = "none")]
+        #[panic_handler]
+        fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+            $crate::board::panicked(info)
         }
         #[cfg(not(target_os = "none"))]
         fn main() {

@@ -53,8 +53,8 @@ pub(crate) fn ticked() {
     }
 }
 
-#[panic_handler]
-fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+/// Says what a panic says, and ends the program.
+pub(crate) fn panicked(info: &core::panic::PanicInfo<'_>) -> ! {
     let mut line = crate::words::Line::new();
     // What does not fit is left out.
     let _ = writeln!(line, "{info}");

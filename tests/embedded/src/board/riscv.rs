@@ -130,6 +130,11 @@ pub fn exit(code: i32) -> ! {
     crate::bare::exit(code)
 }
 
+/// Says what a panic says, and ends the program.
+pub fn panicked(info: &core::panic::PanicInfo<'_>) -> ! {
+    crate::bare::panicked(info)
+}
+
 /// Time since the timer was started.
 pub fn now_ns() -> u64 {
     crate::bare::now_ns()
