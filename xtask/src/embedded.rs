@@ -2,6 +2,7 @@
 //! package's features help it; and the firmware of `tests/embedded`, built and run under an emulator.
 
 use crate::{
+    elf::{self, Memory},
     fail::{During, Fail, Outcome},
     shell,
     workspace::Workspace,
@@ -25,7 +26,10 @@ The standard library's core is, in this order,
   - built from Debian's source (packages rustc-web and rust-web-src) with Debian's compiler, if that is new enough
   - the same after installing the packages, if CI=true and the user is root
 The emulators are Debian's packages qemu-system-arm and qemu-system-misc, installed likewise. If anything is missing the
-command says what, and fails; `ci` skips the step then.";
+command says what, and fails; `ci` skips the step then.
+
+  --sizes               print flash and static memory of each firmware beside its budget, tests/embedded/budget.txt, and
+                        fail if one is above; `least` is core and the static backend alone";
 
 /// A target, and the emulator that runs its firmware: program, arguments, Debian's package.
 struct Board {
@@ -51,7 +55,10 @@ const BOARDS: [Board; 2] = [
 ];
 /// The folder of the firmware, and its programs with the arguments that build them.
 const FIRMWARE: &str = "tests/embedded";
-const PROGRAMS: [(&str, &[&str]); 3] = [("digits", &[]), ("limits", &[]), ("heap", &["--features", "heap"])];
+const PROGRAMS: [(&str, &[&str]); 4] =
+    [("least", &[]), ("digits", &[]), ("limits", &[]), ("heap", &["--features", "heap"])];
+/// The one that says how it went by its exit code alone.
+const SILENT: &str = "least";
 /// Longer than any firmware takes, in seconds.
 const SECONDS_MAX: u64 = 60;
 /// Linkers that take GNU arguments, the first there is: Debian's compiler has none of its own.
@@ -74,12 +81,17 @@ enum Core {
 }
 
 pub(crate) fn main(args: &[String]) -> Outcome {
-    if let Some(arg) = args.first() {
-        return Err(Fail::argument("embedded", arg));
-    }
+    let only_sizes = match args {
+        [] => false,
+        [arg] if arg == "--sizes" => true,
+        [arg, ..] => return Err(Fail::argument("embedded", arg)),
+    };
     let workspace = Workspace::read()?;
     if let Some(why) = unable(&workspace) {
         return Err(Fail::new(why));
+    }
+    if only_sizes {
+        return sizes(&workspace);
     }
     for Board { target, .. } in BOARDS {
         let core = core_of(&workspace, target).ok_or_else(|| Fail::new(missing(target)))?;
@@ -91,7 +103,46 @@ pub(crate) fn main(args: &[String]) -> Outcome {
             shell::run(build(&workspace, target, core).args(["--package", package]).args(features))?;
         }
     }
-    BOARDS.iter().try_for_each(|board| run(&workspace, board))
+    BOARDS.iter().try_for_each(|board| run(&workspace, board))?;
+    sizes(&workspace)
+}
+
+/// Compares what each firmware takes with its budget.
+fn sizes(workspace: &Workspace) -> Outcome {
+    let path = workspace.root.join(FIRMWARE).join("budget.txt");
+    let budget = fs::read_to_string(&path).during(path.display())?;
+    println!(
+        "{:28} {:8} {:>8} {:>8} {:>8} {:>8}",
+        "target", "firmware", "flash", "budget", "memory", "budget"
+    );
+    let mut above = 0;
+    for Board { target, .. } in BOARDS {
+        let core = core_of(workspace, target).ok_or_else(|| Fail::new(missing(target)))?;
+        for (program, features) in PROGRAMS {
+            let file = firmware(workspace, target, core, program, features)?;
+            let Memory { flash, ram } = elf::memory(&fs::read(&file).during(file.display())?)?;
+            let most = allowed(&budget, target, program)
+                .ok_or_else(|| Fail::new(format!("{}: no line for {target} {program}", path.display())))?;
+            println!("{target:28} {program:8} {flash:8} {:8} {ram:8} {:8}", most.flash, most.ram);
+            above += usize::from(flash > most.flash || ram > most.ram);
+        }
+    }
+    if above == 0 {
+        Ok(())
+    } else {
+        Err(Fail::new(format!("{above} above the budget in {}", path.display())))
+    }
+}
+
+/// The budget of a firmware: lines of target, program, flash and memory in bytes.
+fn allowed(budget: &str, target: &str, program: &str) -> Option<Memory> {
+    budget.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        if (words.next()?, words.next()?) != (target, program) {
+            return None;
+        }
+        Some(Memory { flash: words.next()?.parse().ok()?, ram: words.next()?.parse().ok()? })
+    })
 }
 
 /// Builds the firmware of a board and runs it.
@@ -105,6 +156,9 @@ fn run(workspace: &Workspace, board: &Board) -> Outcome {
         emulator.args(["enable=on,target=native,chardev=out", "-kernel"]).arg(file);
         print!("{}: ", board.emulator);
         within(&mut emulator, Duration::from_secs(SECONDS_MAX))?;
+        if program == SILENT {
+            println!("{program}: ok");
+        }
     }
     Ok(())
 }
@@ -249,6 +303,14 @@ fn install() -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_budget_is_found_by_target_and_program() {
+        let budget = "# target firmware flash memory\nthumb least 10 20\nthumb digits 30 40\n";
+        assert_eq!(allowed(budget, "thumb", "digits"), Some(Memory { flash: 30, ram: 40 }));
+        assert_eq!(allowed(budget, "riscv", "digits"), None);
+        assert_eq!(allowed("thumb least ten 20", "thumb", "least"), None);
+    }
 
     #[test]
     fn releases_are_compared_by_number() {
