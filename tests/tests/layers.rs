@@ -267,7 +267,9 @@ fn transfers_captured_on_one_device_read_the_same_on_others() {
 #[test]
 fn a_plugin_without_a_role_has_none_under_layers() {
     let mut command = wharf_with_plugins();
-    command.args(["devices", "--json", "--layer", "validation", "--plugin"]).arg(test_plugin("wharf_dma_plugin"));
+    command
+        .args(["devices", "--json", "--layer", "validation", "--plugin"])
+        .arg(test_plugin("wharf_dma_plugin"));
     command.arg("--plugin").arg(host_plugin());
     let json = Ran::of(&mut command).json();
     assert!(json["devices"].as_array().unwrap().len() >= 2, "{json}");

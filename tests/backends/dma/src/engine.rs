@@ -10,7 +10,7 @@ use core::ptr;
 use wharf_core::{
     device::{Hint, Lane, Op, Step},
     env::{Lock, Mutex},
-    fault::{Fault, Kind, Site, Why},
+    fault::{Blame, Fault, Kind, Site, Why},
     tick::Tick,
 };
 
@@ -152,6 +152,20 @@ impl<L: Lock, const CHANNELS: usize, const DEPTH: usize, const BLOCKS: usize>
             state.channels.iter_mut().fold(false, |left, channel| channel.burst() | left)
         };
         self.state.try_with(burst).unwrap_or(true)
+    }
+
+    /// What the engine does when a transfer meets a bus error: the channel's ring is dropped and its lane fails with the
+    /// engine's code. False if the channel is idle, where no transfer can fail, or somebody is inside.
+    pub fn break_off(&self, channel: usize, code: i32) -> bool {
+        let broken = self.state.try_with(|state| {
+            let channel = state.channels.get_mut(channel).filter(|channel| channel.len > 0)?;
+            (channel.first, channel.len, channel.moved) = (0, 0, 0);
+            channel.tick
+        });
+        let Some(Some(tick)) = broken else { return false };
+        let why = Fault::new(Kind::BackendFailure, Blame::Driver, Site::Copy, Why::Native, [0; 2]);
+        tick.fail(&why.with_native(code));
+        true
     }
 
     pub(crate) fn give(&self, region: &'static mut [u8]) {

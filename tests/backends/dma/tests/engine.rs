@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 #![allow(clippy::unwrap_used)] // These are tests.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::*};
 use wharf_core::{
     device::{Device, Hint, Lane, Op, PEER_HOST, Step, Want},
     env::Lock,
@@ -38,7 +38,12 @@ static TOLD: AtomicU32 = AtomicU32::new(0);
 unsafe extern "C" fn tell(_: *const ()) {
     TOLD.fetch_add(1, AcqRel);
 }
-unsafe extern "C" fn fail(_: *const (), _: *const Fault) {}
+static BROKEN: AtomicI32 = AtomicI32::new(0);
+
+unsafe extern "C" fn fail(_: *const (), why: *const Fault) {
+    // SAFETY: `Tick::fail` passes a fault that outlives the call.
+    BROKEN.store(unsafe { (*why).native }, Release);
+}
 
 fn tick(word: &'static Word64) -> Tick {
     // SAFETY: the functions use no cookie.
@@ -90,4 +95,21 @@ fn bytes_move_a_burst_a_tick_in_the_order_of_the_channel() {
     assert_eq!((taken, fault.kind), (1, Kind::ResourceExhausted));
     drop(other);
     device.lane(tick(&WORDS[1])).unwrap();
+}
+
+#[test]
+fn a_channel_that_is_broken_off_fails_with_the_code_and_moves_nothing_more() {
+    static ENGINE: Engine<Flag, 2, 4, 8> = Engine::new();
+    static WORD: Word64 = Word64::new(0);
+    let device = Dma::new(&ENGINE, vec![0; 16 << 10].leak());
+    let want = Want { len: 2 * BURST_LEN, align: 0, kind: 0, access: 0, usage: 0 };
+    let block = device.allocate(&want).unwrap();
+    let (mut lane, (), number) = device.lane(tick(&WORD)).unwrap();
+    assert!(!ENGINE.break_off(number, 7), "an idle channel has no transfer to break off");
+    lane.submit(&[step(Op::Fill { to: block.base, len: block.len, pattern: b"a" }, 1)], Hint::None).unwrap();
+    assert!(ENGINE.tick());
+    assert!(!ENGINE.break_off(2, 7), "there is no such channel");
+    assert!(ENGINE.break_off(number, 7));
+    assert!(!ENGINE.tick());
+    assert_eq!((WORD.get(), BROKEN.load(Acquire)), (0, 7));
 }
