@@ -181,7 +181,7 @@ fn clippy(workspace: &Workspace) -> Outcome {
     for package in workspace.outside()?.iter().filter(|package| !package.dir.ends_with("fuzz")) {
         let mut command = shell::cargo(&workspace.root.join(&package.dir));
         command
-            .args(["clippy", "--quiet", "--release", "--target-dir"])
+            .args(["clippy", "--quiet", "--release", "--all-features", "--target-dir"])
             .arg(workspace.target.join("outside"));
         outside = outside.and(shell::run(command.args(["--", "-D", "warnings"])));
     }
