@@ -4,11 +4,11 @@ use crate::{
     ffi::{self, Api, Context, Id, number, words},
     memory::Memory,
     program::Shelf,
-    queue::{self, Lanes, OpenclGauge, OpenclLane},
+    queue::{self, OpenclGauge, OpenclLane},
     text::with_text,
 };
 use opencl_sys as cl;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, atomic::AtomicU64};
 use wharf_core::{
     device::{Block, Caps, Describe, Device, Pace, Want, op, property as p},
     fault::{Fault, Kind, Site, Why},
@@ -69,7 +69,8 @@ impl Drop for Card {
 /// A device of a platform.
 pub struct OpenclDevice {
     pub(crate) card: Arc<Card>,
-    pub(crate) lanes: Arc<Lanes>,
+    /// How many are open.
+    lanes: Arc<AtomicU64>,
     pub(crate) shelf: Shelf,
     caps: Caps,
 }
@@ -116,7 +117,6 @@ pub fn devices() -> Result<Vec<OpenclDevice>, Fault> {
     if found.is_empty() {
         return Err(unavailable(format!("no OpenCL device can be used: {}", looked.join(", "))));
     }
-    // Waits between queues are left to core: one of the driver's was seen, rarely, to end before the point it was for.
     Ok(found)
 }
 
@@ -163,14 +163,10 @@ impl Id {
 fn caps(card: &Card, space: u16, fine: bool) -> Caps {
     let small = |what| u32::try_from(card.number(what)).unwrap_or(u32::MAX);
     Caps {
-        ops: 1 << op::BARRIER
-            | 1 << op::COPY
-            | 1 << op::FILL
-            | 1 << op::UPDATE
-            | 1 << op::LAUNCH
-            | 1 << op::AFTER,
+        ops: 1 << op::BARRIER | 1 << op::COPY | 1 << op::FILL | 1 << op::UPDATE | 1 << op::LAUNCH,
         backend: 0,
         space,
+        // A barrier of PoCL 3.1 on another queue's event was seen to let the first command behind it pass.
         native_wait: false,
         depth: DEPTH,
         pace: Pace::OnRequest,
@@ -207,7 +203,8 @@ impl Device for OpenclDevice {
     }
 
     fn lane(&self, tick: Tick) -> Result<(OpenclLane, OpenclGauge, usize), Fault> {
-        queue::open(&self.card, &self.lanes, tick)
+        let (lane, gauge) = queue::open(&self.card, &self.lanes, tick)?;
+        Ok((lane, gauge, 0))
     }
 }
 

@@ -18,11 +18,11 @@ use crate::{
 };
 use opencl_sys as cl;
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
     ffi::c_void,
     ptr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering::*},
     },
 };
@@ -36,28 +36,26 @@ use wharf_core::{
 /// Stamped steps whose events a lane keeps.
 const STAMPS: usize = 1024;
 
-/// The open lanes of a device, by name.
-#[derive(Default)]
-pub(crate) struct Lanes(Mutex<Names>);
-
-#[derive(Default)]
-struct Names {
-    last: usize,
-    open: HashMap<usize, Weak<Track>>,
-}
-
 /// The submitting end.
 pub struct OpenclLane {
     track: Arc<Track>,
-    lanes: Arc<Lanes>,
-    name: usize,
+    _place: Place,
+}
+
+/// One of the lanes that the device has at once.
+struct Place(Arc<AtomicU64>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
 }
 
 /// The watching end.
 #[derive(Clone)]
 pub struct OpenclGauge(Arc<Track>);
 
-/// What both ends, and lanes that wait for this one, share.
+/// What both ends share.
 struct Track {
     card: Arc<Card>,
     progress: Arc<Progress>,
@@ -93,9 +91,12 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Makes a lane.
 pub(crate) fn open(
     card: &Arc<Card>,
-    lanes: &Arc<Lanes>,
+    open: &Arc<AtomicU64>,
     tick: Tick,
-) -> Result<(OpenclLane, OpenclGauge, usize), Fault> {
+) -> Result<(OpenclLane, OpenclGauge), Fault> {
+    let room = |count| (count < LANES_MAX.into()).then_some(count + 1);
+    open.fetch_update(Relaxed, Relaxed, room).map_err(|_| Fault::full(Site::Queue, LANES_MAX.into()))?;
+    let place = Place(open.clone());
     let queue = card.context(Site::Queue)?.queue(card.id, false);
     let queue = queue.map_err(|refusal| refusal.fault(Site::Queue))?;
     let progress = Arc::new(Progress { tick, reached: AtomicU64::new(0), state: Mutex::new(None) });
@@ -109,35 +110,8 @@ pub(crate) fn open(
         kept: VecDeque::new(),
     };
     let track = Arc::new(Track { card: card.clone(), progress, inner: Mutex::new(inner) });
-    let name = lanes.enter(&track)?;
     let gauge = OpenclGauge(track.clone());
-    Ok((OpenclLane { track, lanes: lanes.clone(), name }, gauge, name))
-}
-
-impl Lanes {
-    fn enter(&self, track: &Arc<Track>) -> Result<usize, Fault> {
-        let mut names = lock(&self.0);
-        if names.open.len() >= LANES_MAX.into() {
-            return Err(Fault::full(Site::Queue, LANES_MAX.into()));
-        }
-        names.last += 1;
-        let name = names.last;
-        names.open.insert(name, Arc::downgrade(track));
-        Ok(name)
-    }
-
-    fn leave(&self, name: usize) {
-        lock(&self.0).open.remove(&name);
-    }
-
-    /// The event of a lane's work up to `value`; `None`: that has ended. No other lock of a lane is held.
-    fn event(&self, name: usize, value: u64) -> Answer<Option<Event>> {
-        let track = lock(&self.0).open.get(&name).and_then(Weak::upgrade);
-        match track {
-            Some(track) => Ok(track.event(value)?.map(|(_, event)| event)),
-            None => Ok(None),
-        }
-    }
+    Ok((OpenclLane { track, _place: place }, gauge))
 }
 
 impl Progress {
@@ -184,22 +158,11 @@ impl Lane for OpenclLane {
         }
         let (mut taken, mut refused) = (0, None);
         for step in steps {
-            // Before this lane's own lock is taken: the other lane may be waiting for this one.
-            let answer = match step.op {
-                Op::After { lane, value } => {
-                    self.lanes.event(lane, value).and_then(|event| track.after(event))
-                }
-                _ if track.is_full() => break,
-                _ => {
-                    if let Err(fault) = track.take(step) {
-                        refused = Some(fault);
-                        break;
-                    }
-                    Ok(())
-                }
-            };
-            if let Err(refusal) = answer {
-                refused = Some(refusal.fault(Site::Wait));
+            if track.is_full() {
+                break;
+            }
+            if let Err(fault) = track.take(step) {
+                refused = Some(fault);
                 break;
             }
             taken += 1;
@@ -217,7 +180,6 @@ impl Lane for OpenclLane {
 
 impl Drop for OpenclLane {
     fn drop(&mut self) {
-        self.lanes.leave(self.name);
         if self.track.progress.reached() < lock(&self.track.inner).handed {
             // It failed with work under way: nobody knows when the driver lets go of what that uses, so it stays.
             std::mem::forget(self.track.clone());
@@ -314,14 +276,6 @@ impl Track {
         {
             self.progress.fail(refusal);
         }
-    }
-
-    /// What comes next waits for an event of another lane.
-    fn after(&self, event: Option<Event>) -> Answer {
-        let Some(event) = event else { return Ok(()) };
-        let mut inner = lock(&self.inner);
-        inner.unsent = true;
-        inner.queue.barrier(&event)
     }
 
     /// An event at or behind `value`, and its own value, sent off; `None`: reached.
