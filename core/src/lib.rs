@@ -37,6 +37,8 @@ pub mod runtime;
 mod sync;
 #[cfg(loom)]
 pub mod sync;
+#[cfg(feature = "alloc")]
+pub mod texts;
 pub mod tick;
 pub mod timeline;
 pub mod word;

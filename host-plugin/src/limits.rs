@@ -18,8 +18,6 @@ pub const SHARED_MAX: u32 = 1 << 20;
 pub const WORKERS_MAX: usize = 1024;
 /// Stamped steps whose times a lane keeps.
 pub const TIMES_MAX: usize = 4096;
-/// Messages that [`text`](crate::text()) keeps.
-pub const TEXTS_MAX: usize = 64;
 /// Largest image.
 pub const IMAGE_MAX: usize = 1 << 30;
 /// Symbols of an image.

@@ -5,11 +5,14 @@
 //! `error_text` writes through the caller's pointers, by the promise of its place in the descriptor table.
 #![allow(unsafe_code)]
 
-use crate::{code, guard, store::Store, tables::Status};
+use crate::{code, guard, tables::Status};
 use std::string::String;
-use wharf_core::fault::{Fault, Kind, Site, Why};
+use wharf_core::{
+    fault::{Fault, Kind, Site, Why},
+    texts::Texts,
+};
 
-static ERRORS: Store = Store::new();
+static ERRORS: Texts = Texts::new();
 
 /// Where a backend keeps its own words for faults, by [`Fault::text`].
 pub type TextSource = fn(u32) -> Option<String>;

@@ -20,7 +20,6 @@ pub mod negotiate;
 pub mod plugin;
 pub mod refusal;
 mod sized;
-mod store;
 pub mod tables;
 pub mod text;
 

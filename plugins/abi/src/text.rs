@@ -1,10 +1,9 @@
 //! The host's texts: what plugins said about their errors, by the key in [`Fault::text`].
 
-use crate::store::Store;
 use std::string::String;
-use wharf_core::fault::Fault;
+use wharf_core::{fault::Fault, texts::Texts};
 
-static TEXTS: Store = Store::new();
+static TEXTS: Texts = Texts::new();
 
 /// Keeps a text among the newest few hundred and answers its key, never 0.
 pub fn keep(text: String) -> u32 {
