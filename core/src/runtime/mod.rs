@@ -12,6 +12,7 @@ mod host;
 mod lane;
 mod late;
 mod list;
+mod list_record;
 mod list_room;
 mod list_run;
 mod list_submit;
