@@ -85,28 +85,28 @@ pub struct ArgRef {
 pub enum Command<'a> {
     /// What is before ends before what is behind begins: true of every list.
     Barrier,
-    /// As [`Runtime::copy`].
+    /// As [`Runtime::copy`](super::Runtime::copy).
     Copy {
         /// Source.
         from: Ref,
         /// Target, of the same length.
         to: Ref,
     },
-    /// As [`Runtime::fill`].
+    /// As [`Runtime::fill`](super::Runtime::fill).
     Fill {
         /// Target.
         to: Ref,
         /// 1 byte or more.
         pattern: &'a [u8],
     },
-    /// As [`Runtime::update`], of at most [`UPDATE_MAX`] bytes.
+    /// As [`Runtime::update`](super::Runtime::update), of at most [`UPDATE_MAX`] bytes.
     Update {
         /// Target.
         to: Ref,
         /// The bytes.
         bytes: &'a [u8],
     },
-    /// As [`Runtime::launch`].
+    /// As [`Runtime::launch`](super::Runtime::launch).
     Launch {
         /// The kernel; it must stay loaded.
         kernel: Handle<KernelRecord>,
@@ -136,7 +136,7 @@ pub(super) enum Stage {
     Ended,
 }
 
-/// A recorded sequence of operations. Any number of threads may submit it at once ([`Runtime::execute`]); dropped, it
+/// A recorded sequence of operations. Any number of threads may submit it at once ([`Runtime::execute`](super::Runtime::execute)); dropped, it
 /// lets go of its memory while submits that were made go on.
 pub struct CommandList<'s, H: Home> {
     home: H,
